@@ -124,9 +124,6 @@ func (m *ModelFolder) checkTokenizer(fsys fs.FS) error {
 	if err == nil {
 		beside, err = tokenizer.Beside(fsys, m.Small)
 	}
-	if errors.Is(err, tokenizer.ErrRenderer) {
-		return err // it says nothing about the model
-	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/tokenizer"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 

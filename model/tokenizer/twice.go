@@ -24,12 +24,12 @@ type configFile struct {
 	EOS          json.RawMessage `json:"eos_token"`
 	Pad          json.RawMessage `json:"pad_token"`
 	// Added are added tokens by their ids. If there are any, even none, the older files are not read.
-	Added map[string]addedJSON `json:"added_tokens_decoder"`
+	Added map[string]addedEntry `json:"added_tokens_decoder"`
 }
 
-// addedJSON is an added token as a file has it. What a file leaves out has a value of its own: see
+// addedEntry is an added token as a file has it. What a file leaves out has a value of its own: see
 // settled.
-type addedJSON struct {
+type addedEntry struct {
 	Content    string `json:"content"`
 	SingleWord bool   `json:"single_word"`
 	LStrip     bool   `json:"lstrip"`
@@ -39,7 +39,7 @@ type addedJSON struct {
 }
 
 // settled is the token with all its fields: normalized is by default what special is not.
-func (a addedJSON) settled() addedJSON {
+func (a addedEntry) settled() addedEntry {
 	if a.Normalized == nil {
 		normalized := !a.Special
 		a.Normalized = &normalized
@@ -47,7 +47,7 @@ func (a addedJSON) settled() addedJSON {
 	return a
 }
 
-func (a addedJSON) equal(b addedJSON) bool {
+func (a addedEntry) equal(b addedEntry) bool {
 	a, b = a.settled(), b.settled()
 	same := *a.Normalized == *b.Normalized
 	a.Normalized, b.Normalized = nil, nil
@@ -87,13 +87,13 @@ func (t *Tokenizer) settle(files map[string][]byte) (content []byte, config conf
 	var own struct {
 		Added []struct {
 			ID int `json:"id"`
-			addedJSON
+			addedEntry
 		} `json:"added_tokens"`
 		Model struct {
 			Vocab map[string]int `json:"vocab"`
 		} `json:"model"`
 	}
-	wanted := map[int]addedJSON{}
+	wanted := map[int]addedEntry{}
 	for id, a := range config.Added {
 		n, err := strconv.Atoi(id)
 		if err != nil {
@@ -171,7 +171,7 @@ func (t *Tokenizer) settle(files map[string][]byte) (content []byte, config conf
 }
 
 // entry is the token as tokenizer.json has it.
-func (a addedJSON) entry(id int) map[string]any {
+func (a addedEntry) entry(id int) map[string]any {
 	a = a.settled()
 	return map[string]any{
 		"id": id, "content": a.Content, "single_word": a.SingleWord, "lstrip": a.LStrip, "rstrip": a.RStrip,
@@ -180,7 +180,7 @@ func (a addedJSON) entry(id int) map[string]any {
 }
 
 // settleOlder reads the files that stand for added_tokens_decoder in older folders.
-func (t *Tokenizer) settleOlder(files map[string][]byte, config *configFile, wanted map[int]addedJSON) error {
+func (t *Tokenizer) settleOlder(files map[string][]byte, config *configFile, wanted map[int]addedEntry) error {
 	var special map[string]json.RawMessage
 	if err := readJSON(files, specialTokensFile, &special); err != nil {
 		return err
@@ -210,7 +210,7 @@ func (t *Tokenizer) settleOlder(files map[string][]byte, config *configFile, wan
 		}
 	}
 	for content, id := range ids {
-		wanted[id] = addedJSON{Content: content, Special: named[content]}
+		wanted[id] = addedEntry{Content: content, Special: named[content]}
 	}
 	return nil
 }
