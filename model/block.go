@@ -349,21 +349,22 @@ func (p *Programs) decodeBlock(s *State, in GenerateInput, b *seats, to int) err
 	return err
 }
 
-// collect takes the rows that have ended from their slots.
+// collect takes the rows that have ended from their slots, also those that a stop text ended.
 func (p *Programs) collect(in GenerateInput, b *seats, out GenerateOutput) {
 	fresh := p.sh.MaxNewTokens
 	b.living = 0
 	for slot, row := range b.of {
-		switch {
-		case row < 0:
-		case b.alive[slot] != 0:
-			b.living++
-		default:
-			n := int(b.count[slot])
-			out.Tokens[row] = slices.Clone(b.tokens[slot*fresh : slot*fresh+n])
-			out.LogProbs[row] = slices.Clone(b.logProbs[slot*fresh : slot*fresh+n])
-			out.Truncated[row] = in.IgnoreStop || !slices.Contains(in.Stop, out.Tokens[row][n-1])
-			b.of[slot] = -1
+		if row < 0 {
+			continue
 		}
+		n, ended := in.kept(b.tokens[slot*fresh : slot*fresh+int(b.count[slot])])
+		if b.alive[slot] != 0 && !ended {
+			b.living++
+			continue
+		}
+		out.Tokens[row] = slices.Clone(b.tokens[slot*fresh : slot*fresh+n])
+		out.LogProbs[row] = slices.Clone(b.logProbs[slot*fresh : slot*fresh+n])
+		out.Truncated[row] = !ended && (in.IgnoreStop || !slices.Contains(in.Stop, out.Tokens[row][n-1]))
+		b.of[slot], b.alive[slot] = -1, 0
 	}
 }

@@ -79,9 +79,11 @@ func (p *Programs) decodeWhole(s *State, d *decoding, cache []compute.Buffer) er
 }
 
 // decodeChunks decodes Shapes.ChunkTokens steps in an execution, until no row is alive.
-// The context is checked between two. It replaces the prefills' keys and values in cache by a copy
+// Between two the context is checked, and stop texts end rows. It replaces the prefills' keys and values in cache by a copy
 // of prompts with room.
-func (p *Programs) decodeChunks(ctx context.Context, s *State, d *decoding, prompts []compute.Buffer, cache *[]compute.Buffer) error {
+func (p *Programs) decodeChunks(
+	ctx context.Context, s *State, in GenerateInput, d *decoding, prompts []compute.Buffer, cache *[]compute.Buffer,
+) error {
 	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
 	prog, err := p.program(kindDecodeRoom)
 	if err != nil {
@@ -105,11 +107,49 @@ func (p *Programs) decodeChunks(ctx context.Context, s *State, d *decoding, prom
 			return err
 		}
 		living, err := p.decodeChunk(s, d, cache, from)
+		if err == nil && living > 0 {
+			living, err = p.endAtTexts(in, d, living)
+		}
 		if err != nil || living == 0 {
 			return err
 		}
 	}
 	return nil
+}
+
+// endAtTexts ends the rows whose tokens complete a stop text, and returns how many of the living
+// are left. pass leaves out what a row sampled after the text.
+func (p *Programs) endAtTexts(in GenerateInput, d *decoding, living int32) (int32, error) {
+	if in.StopTexts == nil || in.IgnoreStop {
+		return living, nil
+	}
+	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
+	alive, err := download[int32](d.alive, rows)
+	if err != nil {
+		return 0, err
+	}
+	tokens, err := download[int32](d.tokens, rows*fresh)
+	if err != nil {
+		return 0, err
+	}
+	count, err := download[int32](d.count, rows)
+	if err != nil {
+		return 0, err
+	}
+	left := living
+	for r := range rows {
+		if alive[r] == 0 {
+			continue
+		}
+		if _, ended := in.kept(tokens[r*fresh : r*fresh+int(count[r])]); ended {
+			alive[r] = 0
+			left--
+		}
+	}
+	if left == living {
+		return living, nil
+	}
+	return left, firstOf(put(p.device, p.k, &d.alive, alive, rows), put(p.device, p.k, &d.any, []int32{left}))
 }
 
 // decodeChunk decodes the steps of a chunk, and returns how many rows are alive after it.

@@ -24,24 +24,27 @@ type GenerateInput struct {
 	Temperature float32
 	// Stop are the ids that end a row, at most MaxStops.
 	Stop []int32
+	// StopTexts end a row too; nil for none. The host looks for them between executions, so a row
+	// is decoded to the end of the execution that ended it.
+	StopTexts *StopTexts
 	// Greedy selects the likeliest id, the lowest if several are equally likely.
 	Greedy bool
 	// Kept are the keys and values of Prompts, from Append; nil to compute them here. They stay
 	// as they are.
 	Kept *Kept
-	// IgnoreStop samples MaxNewTokens tokens in every row, also after a stop id.
+	// IgnoreStop samples MaxNewTokens tokens in every row, also after a stop id or a stop text.
 	IgnoreStop bool
 }
 
 // GenerateOutput holds the sampled tokens, with one row for each row of the input. Dead
 // rows are empty.
 type GenerateOutput struct {
-	// Tokens are the sampled ids, the stop id included.
+	// Tokens are the sampled ids, with the stop id or the whole token that completes a stop text.
 	Tokens [][]int32
 	// LogProbs are the tokens' log-probs over the legal vocabulary at the sampling
 	// temperature, or at 1 if Greedy is set.
 	LogProbs [][]float32
-	// Truncated marks rows that reached MaxNewTokens without a stop id.
+	// Truncated marks rows that reached MaxNewTokens without a stop id or a stop text.
 	Truncated []bool
 }
 
@@ -179,7 +182,7 @@ func (p *Programs) pass(ctx context.Context, s *State, in GenerateInput, from, t
 		return err
 	}
 	if p.sh.ChunkTokens > 0 {
-		err = p.decodeChunks(ctx, s, d, prompts, &cache)
+		err = p.decodeChunks(ctx, s, in, d, prompts, &cache)
 	} else {
 		err = p.decodeWhole(s, d, prompts)
 	}
@@ -206,10 +209,10 @@ func (p *Programs) pass(ctx context.Context, s *State, in GenerateInput, from, t
 		if b.alive[r] == 0 {
 			continue
 		}
-		n := int(count[r])
+		n, ended := in.kept(tokens[r*fresh : r*fresh+int(count[r])])
 		out.Tokens[from+r] = tokens[r*fresh : r*fresh+n : r*fresh+n]
 		out.LogProbs[from+r] = logProbs[r*fresh : r*fresh+n : r*fresh+n]
-		out.Truncated[from+r] = still[r] != 0
+		out.Truncated[from+r] = still[r] != 0 && !ended
 	}
 	return nil
 }
