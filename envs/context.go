@@ -91,8 +91,8 @@ func (p Protocol) WindowIDs(tok Tokenizer, env Environment, instance, chance dra
 // ContinueIDs gives the ids that follow the sampled ones of a turn, up to the
 // opening tag of the next: none of them is sampled, and none before them is
 // touched. If the sample did not end with the token that closes a message, the closing
-// token comes first. (The length limit may have cut the sample, or it ended with another
-// end-of-text token.)
+// token comes first. (A stop text may have ended the sample, or the length limit cut it, or
+// it ended with another end-of-text token.)
 func (p Protocol) ContinueIDs(tok Tokenizer, env Environment, episode Episode, next NextTurn, sampled []int32) ([]int32, error) {
 	closing, err := tok.Closing()
 	if err != nil {
@@ -110,16 +110,16 @@ func (p Protocol) ContinueIDs(tok Tokenizer, env Environment, episode Episode, n
 	return p.open(tok, append(ids, user...), message), nil
 }
 
-// ReadReply parses the sampled ids of a turn. Truncated says that they do not
-// end with an end-of-turn token: the length limit cut them. A truncated reply
+// ReadReply parses the sampled ids of a turn. Open says that they do not end with an
+// end-of-turn token: a stop text ended them or the length limit cut them. An open reply
 // counts only if its answer tag closed.
-func (p Protocol) ReadReply(tok Tokenizer, env Environment, sampled []int32) (reply Reply, truncated bool) {
-	truncated = true
+func (p Protocol) ReadReply(tok Tokenizer, env Environment, sampled []int32) (reply Reply, open bool) {
+	open = true
 	if n := len(sampled); n > 0 && slices.Contains(tok.EndOfTurn(), sampled[n-1]) {
-		truncated = false
+		open = false
 		sampled = sampled[:n-1]
 	}
-	return p.Parse(tok.Decode(sampled), env.MaxActionsPerTurn()), truncated
+	return p.Parse(tok.Decode(sampled), env.MaxActionsPerTurn()), open
 }
 
 // ThoughtTokens is how many of the sampled ids of a turn begin in its thought; 0 for a

@@ -86,7 +86,7 @@ func (w *work) sample(ctx context.Context, policy *model.State, task *run.Task, 
 	}
 	gen := model.GenerateInput{
 		Prompts: contexts, Temperature: float32(temperature), Stop: w.Tokenizer.EndOfTurn(),
-		Greedy: temperature == 0, Kept: kept,
+		StopTexts: model.NewStopTexts(task.StopAt, w.Tokenizer.Bytes), Greedy: temperature == 0, Kept: kept,
 	}
 	for i := range rows {
 		a := w.Address(task, in.Policy.Branch, in.Rollout, int(rows[i].Group), int(rows[i].Member)).Sample

@@ -118,7 +118,7 @@ func playRow(rc *run.Context, s *run.Task, in activities.StepInput, row *run.Ste
 	if n := len(played); n > 0 {
 		left = played[n-1].ActionsLeft
 	}
-	reply, truncated := s.Protocol.ReadReply(rc.Tokenizer, env, g.SampledIDs)
+	reply, open := s.Protocol.ReadReply(rc.Tokenizer, env, g.SampledIDs)
 	row.StateBefore = episode.StateKey()
 	t := s.Protocol.Play(episode, reply, left)
 	row.Text = rc.Tokenizer.Decode(g.SampledIDs)
@@ -130,7 +130,7 @@ func playRow(rc *run.Context, s *run.Task, in activities.StepInput, row *run.Ste
 		}
 		row.Penalty += punishment
 	}
-	row.Valid = len(t.Actions) > 0 && t.Invalid == 0 && !(truncated && !reply.Formatted)
+	row.Valid = len(t.Actions) > 0 && t.Invalid == 0 && !(open && !reply.Formatted)
 	row.Effective, row.Invalid, row.Success = int32(t.Effective), int32(t.Invalid), t.Success
 	row.StateKey, row.Observation = episode.StateKey(), episode.Observation()
 	row.Done = t.Ended() || in.Turn >= s.Turns || in.TurnLimit > 0 && in.Turn >= in.TurnLimit

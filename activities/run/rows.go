@@ -24,7 +24,8 @@ type GenerateRow struct {
 	// only if PromptIDs repeat them. Turn 1 restarts always, and each turn after the
 	// window of rollout.context_turns.
 	Restart bool `parquet:"restart"`
-	// SampledIDs are the sampled ids, the end-of-turn id included.
+	// SampledIDs are the sampled ids, with the end-of-turn id, or the whole token that completes
+	// a text of rollout.stop_at.
 	SampledIDs []int32 `parquet:"sampled_ids,list"`
 	// RolloutLogProbs are the sampler's log-probs of SampledIDs. Training uses the
 	// log-probs of Score; these measure the difference between the two programs.

@@ -34,6 +34,8 @@ type Task struct {
 	// OverlongCache is where the punishment of long turns begins, below
 	// maxNewTokens; 0 is none. Evaluations have none.
 	OverlongCache int
+	// StopAt are the texts that end a turn.
+	StopAt []string
 	// Widths are the most tokens of the context at each turn's start.
 	Widths []int
 	// Suite is nil for a run's own rollout.
@@ -142,6 +144,7 @@ func trainingTask(t spec.Train) (*Task, error) {
 	s := &Task{
 		Protocol: p,
 		Groups:   r.Groups, Members: r.GroupSize, Slots: r.GroupSlots(), Trees: r.TreesOf(), Search: r.SearchOf(), Turns: r.Turns, MaxNewTokens: r.MaxNewTokens, OverlongCache: r.OverlongCache, Widths: r.PromptTokens,
+		StopAt: r.StopAt,
 	}
 	return s, s.play(t.Environment)
 }
@@ -155,7 +158,7 @@ func suiteTask(suite spec.Suite) (*Task, error) {
 	s := &Task{
 		Protocol: p,
 		Groups:   suite.Instances, Members: suite.Samples, Slots: suite.Samples, Trees: spec.Trees{Trees: suite.Samples}, Turns: suite.Turns, MaxNewTokens: suite.MaxNewTokens, Widths: suite.PromptTokens,
-		Suite: &suite,
+		StopAt: suite.StopAt, Suite: &suite,
 	}
 	if err := s.play(suite.Environment); err != nil {
 		return nil, fmt.Errorf("suite %s: %w", suite.Name, err)

@@ -277,7 +277,7 @@ func numericFields(t *testing.T) []numericField {
 				out = append(out, structFields(reflect.TypeFor[collapse.Config](), r.path+".")...)
 				continue
 			default:
-				require.Contains(t, []valueType{typeBool, typeString, typeNames, typeOptions}, r.typ, "a new type of field, with numbers or without: %s", r.path)
+				require.Contains(t, []valueType{typeBool, typeString, typeNames, typeTexts, typeOptions}, r.typ, "a new type of field, with numbers or without: %s", r.path)
 				continue
 			}
 			out = append(out, f)

@@ -225,6 +225,9 @@ var rules = []*rule{
 	{path: "rollout.protocol", typ: typeString, loaded: examplesProtocol, text: checkProtocol, textAllowed: protocolAllowed, source: fromOurs,
 		doc: "The wording of prompts. `reprise` is ours; `examples` is ours with replies made of the environment's own actions in the place of placeholders, which a small instruct model copies; `ragen` is that of RAGEN's code, whose hint of a length is `rollout.max_new_tokens`; `hiper` (subgoals) and `vagen` (an observation and a prediction) are those of their authors; file:PATH is a file with templates on the host worker (see docs/environments.md), whose text the start of the run writes down in its place (text:…). Replies are read the same. Left out: reprise for the starter. docs/paper.md lists how RAGEN's still differs."},
 
+	{path: "rollout.stop_at", typ: typeTexts, loaded: []string{"</answer>"}, source: fromOurs,
+		doc: "Texts that end a turn. A turn ends with the first sampled token at which the text of the turn's sampled tokens has one of them; that token is kept whole, even if its text goes on, and nothing after it is kept. The turn then counts as finished, not as cut by the length limit, and the token that closes a message follows unsampled. An empty array turns it off: turns end with the model's own tokens, or at `rollout.max_new_tokens`."},
+
 	{path: "rewards", typ: typeObjects, elements: rewardRules, most: maxRewards, source: fromOurs + ", none",
 		doc: "Parts of the reward beside the environment's own. Selection and credit read the weighted sum of all; `reward/mean`, success and the detectors of collapse stay on the environment's own. docs/rewards.md lists the modules."},
 

@@ -38,7 +38,7 @@ var evaluateRules = append([]*rule{
 	{path: "policy.chat_template_kwargs", inherits: "policy.chat_template_kwargs"},
 	{path: "suites", inherits: "evaluation.suites"},
 }, inheritedRules("evaluation.instances", "evaluation.samples", "evaluation.seed", "evaluation.temperature",
-	"rollout.turns", "rollout.max_new_tokens", "rollout.think", "rollout.subgoals", "rollout.context_turns", "rollout.penalty", "rollout.format_penalty", "rollout.protocol")...)
+	"rollout.turns", "rollout.max_new_tokens", "rollout.think", "rollout.subgoals", "rollout.context_turns", "rollout.penalty", "rollout.format_penalty", "rollout.protocol", "rollout.stop_at")...)
 
 var evaluateTree = buildTree(evaluateRules)
 
@@ -173,7 +173,7 @@ func (e Evaluate) WithSuites(run *Train, known Known) (Train, error) {
 		s := suites[0]
 		t.Environment = s.Environment
 		t.Rollout.Turns, t.Rollout.MaxNewTokens, t.Rollout.Think, t.Rollout.ContextTurns = s.Turns, s.MaxNewTokens, s.Think, s.ContextTurns
-		t.Rollout.Protocol, t.Rollout.Subgoals = s.Protocol, s.Subgoals
+		t.Rollout.Protocol, t.Rollout.Subgoals, t.Rollout.StopAt = s.Protocol, s.Subgoals, s.StopAt
 		t.Policy.From, t.Policy.WarmStart.Steps, t.Iterations = e.From, 0, 1
 	}
 	if problems := unmet(t, func(relation) bool { return true }); len(problems) > 0 {

@@ -61,6 +61,8 @@ func (r *rule) describeDefault() string {
 		return "{}"
 	case r.decided != "":
 		return fmt.Sprintf("%s; for other policies than the starter %s", literal(r.fallback(FromStarter)), r.decided)
+	case r.typ == typeTexts:
+		return fmt.Sprintf("[]; `[%s]` for other policies than the starter", strings.Join(quoted(r.loaded.([]string)), ", "))
 	case r.loaded != nil:
 		return fmt.Sprintf("%s; %s for other policies than the starter", literal(r.starter), literal(r.loaded))
 	}

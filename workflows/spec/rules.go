@@ -59,6 +59,7 @@ const (
 	typeString
 	typeIntegers
 	typeNames
+	typeTexts
 	typeOptions
 	typeObjects
 	typeCollapse
@@ -75,7 +76,7 @@ func (t valueType) String() string {
 		return "boolean"
 	case typeIntegers:
 		return "array of integers"
-	case typeNames:
+	case typeNames, typeTexts:
 		return "array of strings"
 	case typeOptions, typeCollapse:
 		return "object"
@@ -133,6 +134,8 @@ func (r *rule) allowed() string {
 			maxTurns, formatNumber(r.span.low), formatNumber(r.span.high))
 	case typeNames:
 		return fmt.Sprintf("%q or an array of some of %s", r.short, strings.Join(quoted(r.enum), ", "))
+	case typeTexts:
+		return fmt.Sprintf("an array of up to %d different texts, each of 1 to %d bytes", maxStopTexts, maxStopBytes)
 	case typeCollapse:
 		return "an object, as docs/collapse.md describes"
 	case typeOptions:
@@ -196,6 +199,8 @@ func (r *rule) read(n strict.Node) (any, Problems) {
 		return r.readIntegers(n)
 	case typeNames:
 		return r.readNames(n)
+	case typeTexts:
+		return r.readTexts(n)
 	case typeCollapse:
 		return r.readCollapse(n)
 	default:

@@ -156,6 +156,7 @@ rollout.max_new_tokens: 24, and 400
 rollout.think: true, and false
 rollout.prompt_tokens: nothing, and [64]
 rollout.protocol: "", and "examples"
+rollout.stop_at: nothing, and ["</answer>"]
 selection.drop_flat: false, and true
 update.learning_rate: 0.0003, and 0.000001
 update.dual_clip: 0, and 3
@@ -169,6 +170,7 @@ evaluation.suites[0].environment.options.x.z: nothing, and true
 evaluation.suites[0].instances: 64, and 256
 evaluation.suites[0].max_new_tokens: 24, and 400
 evaluation.suites[0].protocol: nothing, and "examples"
+evaluation.suites[0].stop_at: nothing, and ["</answer>"]
 evaluation.suites[0].think: true, and false
 collapse.echo_trap.on_detection: nothing, and "default"
 collapse.echo_trap.signs: nothing, and 3

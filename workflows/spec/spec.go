@@ -163,6 +163,9 @@ type Rollout struct {
 	// Protocol is the wording of prompts: a name ("" is "reprise"), "file:" and the path of a
 	// file with templates or, in a resolved spec, "text:" and the file's text.
 	Protocol string `json:"protocol,omitempty"`
+	// StopAt are the texts that end a turn; none if it is nil or empty. Nil is left out, so that such
+	// a spec has the bytes it had before the field.
+	StopAt []string `json:"stop_at,omitzero"`
 }
 
 // DefaultPassRows is how many rows a device generates for at once.

@@ -32,6 +32,8 @@ type Suite struct {
 	ContextTurns  int     `json:"context_turns"`
 	PromptTokens  []int   `json:"prompt_tokens,omitempty"`
 	Protocol      string  `json:"protocol,omitempty"`
+	// StopAt is nil or empty where no text ends a turn.
+	StopAt []string `json:"stop_at,omitzero"`
 }
 
 // Rows is how many trajectories the suite has.
@@ -60,7 +62,7 @@ var suiteRules = append([]*rule{
 	{path: "environment.timeout_seconds", typ: typeInteger, span: between(1, 3600), source: fromOurs, doc: "As for a run."},
 }, inheritedRules("evaluation.instances", "evaluation.samples", "evaluation.seed", "evaluation.temperature",
 	"rollout.turns", "rollout.max_new_tokens", "rollout.think", "rollout.subgoals", "rollout.format_penalty", "rollout.penalty",
-	"rollout.context_turns", "rollout.prompt_tokens", "rollout.protocol")...)
+	"rollout.context_turns", "rollout.prompt_tokens", "rollout.protocol", "rollout.stop_at")...)
 
 // inheritedFields are the keys of a suite by the paths that give their defaults.
 var inheritedFields = map[string]string{}
@@ -105,6 +107,7 @@ func (d *decoder) assembleSuite(t Train, v map[string]any, path string) (Suite, 
 		Instances: t.Evaluation.Instances, Samples: t.Evaluation.Samples, Seed: t.Evaluation.Seed, Temperature: t.Evaluation.Temperature,
 		Turns: t.Rollout.Turns, MaxNewTokens: t.Rollout.MaxNewTokens, Think: t.Rollout.Think, Subgoals: t.Rollout.Subgoals,
 		FormatPenalty: t.Rollout.FormatPenalty, Penalty: t.Rollout.Penalty, ContextTurns: t.Rollout.ContextTurns, Protocol: t.Rollout.Protocol,
+		StopAt: t.Rollout.StopAt,
 	}
 	for key := range inheritedFields {
 		if value, ok := v[key]; ok {
