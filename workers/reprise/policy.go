@@ -16,8 +16,8 @@ import (
 func policyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "a model folder's tokenizer, log-probs and generation, for scripts; folders from GGUF, and random ones",
-		Long: `Commands for scripts and comparisons. Each but random and from-gguf reads one JSON object from standard
+		Short: "a model folder's tokenizer, log-probs and generation, for scripts; folders from GGUF, and random ones; trials",
+		Long: `Commands for scripts and comparisons. Each but random, from-gguf and try reads one JSON object from standard
 input and writes one to standard output. Problems go to standard error, with
 status 1. --model names a Hugging Face folder: config.json, tokenizer.json,
 model.safetensors (or its shards), …
@@ -26,7 +26,7 @@ adapter_model.safetensors.`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(encodeCommand(), decodeCommand(), templateCommand(), logProbsCommand(), generateCommand(), randomCommand(), fromGGUFCommand())
+	cmd.AddCommand(encodeCommand(), decodeCommand(), templateCommand(), logProbsCommand(), generateCommand(), randomCommand(), fromGGUFCommand(), tryCommand())
 	return cmd
 }
 

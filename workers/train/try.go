@@ -1,0 +1,218 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// ErrTry marks a spec whose policy cannot be tried by itself.
+var ErrTry = errors.New("the policy of this spec cannot be tried")
+
+// Tried is what a policy says before it is trained.
+type Tried struct {
+	// WarmStart is the supervised updates that the policy had.
+	WarmStart int `json:"warm_start"`
+	// Trajectories are Groups groups, each of one initial state.
+	Groups       int `json:"groups"`
+	Trajectories int `json:"trajectories"`
+	// Valid, Success and Truncated are shares of the trajectories, as valid/mean, success/mean and
+	// truncated/mean.
+	Valid     float64 `json:"valid"`
+	Success   float64 `json:"success"`
+	Truncated float64 `json:"truncated"`
+	// Tokens is the mean of the tokens sampled in a turn, Turns that of the turns in a trajectory.
+	Tokens float64 `json:"tokens"`
+	Turns  float64 `json:"turns"`
+	// Replies are some replies of first turns.
+	Replies []TriedReply `json:"replies"`
+}
+
+// TriedReply is a reply of a first turn.
+type TriedReply struct {
+	// Prompt is the text that the policy was given, shortened in the middle. Reply follows it.
+	Prompt string `json:"prompt"`
+	Reply  string `json:"reply"`
+	// Actions are those that were executed.
+	Actions []string `json:"actions"`
+	Valid   bool     `json:"valid"`
+	// Truncated says that the length limit cut it.
+	Truncated bool `json:"truncated"`
+	Tokens    int  `json:"tokens"`
+}
+
+const (
+	// triedReplies is how many replies a trial shows.
+	triedReplies = 3
+	// promptRunes is how much of a prompt it shows, in characters.
+	promptRunes = 400
+)
+
+// Trial is a spec whose policy is tried: some groups of its first rollout are sampled, and nothing
+// is learned from them.
+type Trial struct {
+	runner   *Runner
+	resolved activities.ResolveResult
+	spec     spec.Train
+	say      func(string)
+}
+
+// Try resolves a spec for trials of its policy with at most so many groups. text is the spec's JSON,
+// and say receives progress. The error is an ErrTry for a run that continues another one, and for
+// environments outside this program.
+func (r *Runner) Try(ctx context.Context, text []byte, groups int, say func(string)) (*Trial, error) {
+	t, err := spec.Decode(text, run.Known())
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case t.From != nil:
+		return nil, fmt.Errorf("%w: it begins with iteration %d of run %s, whose store is not read", ErrTry, t.From.Iteration, t.From.Run)
+	case t.Environment.Foreign():
+		return nil, fmt.Errorf("%w: its environment is outside this program; try it in an environment of `reprise env list`", ErrTry)
+	}
+	say("reading the model")
+	resolved, err := r.Host.Resolve(ctx, activities.ResolveInput{Run: "try", Spec: text})
+	if err != nil {
+		return nil, err
+	}
+	if t, err = run.ReadSpec(ctx, r.Host.Store, resolved.Spec); err != nil {
+		return nil, err
+	}
+	return &Trial{runner: r, resolved: resolved, spec: tried(t, groups), say: say}, nil
+}
+
+// WarmStart is how many supervised updates the spec asks for.
+func (t *Trial) WarmStart() int { return t.spec.Policy.WarmStart.Steps }
+
+// tried is a resolved spec of a trial: a plain rollout of at most so many groups. Its rows are one block,
+// whose members share the prefill of their group's prompt.
+func tried(t spec.Train, groups int) spec.Train {
+	r := &t.Rollout
+	r.Groups = min(r.Groups, groups)
+	rows := r.Groups * r.GroupSize
+	r.Search, r.Beam, r.Candidates, r.Depth = "", 0, 0, 0
+	r.Trees, r.Branches, r.Expansions, r.Outcomes = 0, 0, 0, ""
+	r.PivotGamma, r.EntropyWeight, r.BranchProbability = 0, 0, 0
+	r.Workers, r.Lag, r.KeepValues, r.BlockRows = 0, 0, false, 0
+	if rows > 1 {
+		r.PassRows, r.BlockRows = min(r.Pass(), (rows+1)/2), rows
+	}
+	t.Limits.GenerateRows = 0
+	t.Rewards, t.Evaluation.Suites, t.Diagnostics.Every = nil, nil, 0
+	return t
+}
+
+// Sample samples the groups by version 0, as it is after so many updates of the warm start: all that the
+// spec asks for, or none.
+func (t *Trial) Sample(ctx context.Context, warmStart int) (Tried, error) {
+	s := t.spec
+	s.Policy.WarmStart.Steps = warmStart
+	b, err := s.JSON()
+	if err != nil {
+		return Tried{}, err
+	}
+	of := activities.Run{ID: fmt.Sprintf("try-%d", warmStart)}
+	if of.Spec, err = store.Commit(ctx, t.runner.Host.Store, store.SpecKey(of.ID), b); err != nil {
+		return Tried{}, err
+	}
+	if of.Base, err = t.version0(ctx, of, s); err != nil {
+		return Tried{}, err
+	}
+	t.say("loading the policy")
+	version := activities.Version{Run: of}
+	restored, err := t.runner.Device.Restore(ctx, activities.RestoreInput{Version: version, Evaluate: true})
+	if err != nil {
+		return Tried{}, err
+	}
+	version.State = restored.State
+	var turns []store.TurnRefs
+	for alive := 1; alive > 0; {
+		turn := len(turns) + 1
+		t.say(fmt.Sprintf("sampling %d trajectories, turn %d of at most %d (programs are compiled first)", s.Rollout.Trajectories(), turn, s.Rollout.Turns))
+		in := activities.GenerateInput{Policy: version, Settings: spec.SettingsOf(s), Turn: turn, Turns: turns}
+		generated, err := t.runner.Device.Generate(ctx, in)
+		if err != nil {
+			return Tried{}, err
+		}
+		stepped, err := t.runner.Host.Step(ctx, activities.StepInput{Run: of, Turn: turn, Turns: turns, Generate: generated.Table, TurnLimit: s.Rollout.TurnLimit})
+		if err != nil {
+			return Tried{}, err
+		}
+		turns, alive = append(turns, store.TurnRefs{Generate: generated.Table, Step: stepped.Table}), stepped.Alive
+	}
+	return t.measure(ctx, of, turns, warmStart)
+}
+
+// version0 makes the policy that is sampled, or finds it.
+func (t *Trial) version0(ctx context.Context, of activities.Run, s spec.Train) (store.Ref, error) {
+	steps := s.Policy.WarmStart.Steps
+	if s.Policy.Starter == nil && steps == 0 {
+		return *t.resolved.Base, nil
+	}
+	in := activities.WarmStartInput{Run: of.ID, Spec: of.Spec, Base: t.resolved.Base, Steps: max(1, t.resolved.Plan.WarmStartSteps)}
+	for done := 0; ; {
+		what := "drawing the starter"
+		if steps > 0 {
+			what = fmt.Sprintf("warm start: %d of %d steps are done", done, steps)
+		}
+		t.say(what)
+		w, err := t.runner.Device.WarmStart(ctx, in)
+		if err != nil {
+			return store.Ref{}, err
+		}
+		if w.Base != nil {
+			return *w.Base, nil
+		}
+		in.From, done = w.Snapshot, w.Steps
+	}
+}
+
+// measure reads what the turns recorded.
+func (t *Trial) measure(ctx context.Context, of activities.Run, refs []store.TurnRefs, warmStart int) (Tried, error) {
+	rc, err := t.runner.Host.Contexts.Read(ctx, t.runner.Host.Store, of)
+	if err != nil {
+		return Tried{}, err
+	}
+	task, err := rc.Task(activities.Rollout{})
+	if err != nil {
+		return Tried{}, err
+	}
+	turns, err := run.ReadTurns(ctx, t.runner.Host.Store, refs)
+	if err != nil {
+		return Tried{}, err
+	}
+	rows := run.Trajectories(task, turns)
+	m := run.RolloutMetrics(task, rows)
+	out := Tried{
+		WarmStart: warmStart, Groups: task.Groups, Trajectories: len(rows),
+		Valid: float64(m["valid/mean"]), Success: float64(m["success/mean"]), Truncated: float64(m["truncated/mean"]),
+		Tokens: float64(m["response_length/mean"]) / float64(m["turns/mean"]), Turns: float64(m["turns/mean"]),
+	}
+	for k := range min(triedReplies, len(rows)) {
+		// Of different groups, where there are several, and of different members.
+		i := k*task.Groups/triedReplies*task.Members + k*task.Members/triedReplies
+		prompt, sampled := rows[i].Turn(0)
+		out.Replies = append(out.Replies, TriedReply{
+			Prompt: shorten(rc.Tokenizer.Decode(prompt)), Reply: rc.Tokenizer.Decode(sampled), Actions: append([]string{}, rows[i].Executes(0)...),
+			Valid: turns[0].Step[i].Valid, Truncated: turns[0].Generate[i].Truncated, Tokens: len(sampled),
+		})
+	}
+	return out, nil
+}
+
+// shorten leaves the middle of a long text out.
+func shorten(text string) string {
+	if utf8.RuneCountInString(text) <= promptRunes {
+		return text
+	}
+	runes := []rune(text)
+	return strings.Join([]string{string(runes[:promptRunes/2]), string(runes[len(runes)-promptRunes/2:])}, " … ")
+}
