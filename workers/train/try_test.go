@@ -1,0 +1,95 @@
+package train_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workers/train"
+)
+
+// A trial samples the groups of a spec without and with the warm start, with the same figures each time.
+func TestTry(t *testing.T) {
+	e, err := engine()
+	require.NoError(t, err)
+	text := strings.NewReplacer(
+		`"warm_start": {"steps": 1, "rows": 4}`, `"warm_start": {"steps": 40, "rows": 8, "learning_rate": 0.01}`,
+		`"groups": 2, "group_size": 2`, `"groups": 6, "group_size": 4`,
+		`"max_new_tokens": 8`, `"max_new_tokens": 10`,
+	).Replace(everything)
+	var said strings.Builder
+	begin := func(groups int) *train.Trial {
+		trial, err := train.New(e, store.NewMemory()).Try(t.Context(), []byte(text), groups, func(line string) { fmt.Fprintln(&said, line) })
+		require.NoError(t, err)
+		require.Equal(t, 40, trial.WarmStart())
+		return trial
+	}
+	sample := func(trial *train.Trial, warmStart int) train.Tried {
+		got, err := trial.Sample(t.Context(), warmStart)
+		require.NoError(t, err)
+		return got
+	}
+	trial := begin(3)
+	plain, warm := sample(trial, 0), sample(trial, 40)
+	require.Equal(t, []int{0, 3, 12}, []int{plain.WarmStart, plain.Groups, plain.Trajectories})
+	require.Equal(t, []int{40, 3, 12}, []int{warm.WarmStart, warm.Groups, warm.Trajectories})
+	require.Greater(t, warm.Valid, plain.Valid, "the warm start teaches the format")
+	require.Less(t, warm.Truncated, plain.Truncated)
+	require.Contains(t, said.String(), "warm start: 0 of 40 steps are done")
+	for _, tried := range []train.Tried{plain, warm} {
+		require.Len(t, tried.Replies, 3)
+		require.LessOrEqual(t, tried.Tokens, 10.0)
+		prompts := map[string]bool{}
+		for _, r := range tried.Replies {
+			require.True(t, strings.HasSuffix(r.Prompt, "<answer>"), r.Prompt)
+			require.LessOrEqual(t, len([]rune(r.Prompt)), 403)
+			require.Positive(t, r.Tokens)
+			if r.Valid {
+				require.NotEmpty(t, r.Actions)
+			}
+			prompts[r.Prompt] = true
+		}
+		require.Greater(t, len(prompts), 1, "replies of several groups")
+	}
+	require.Equal(t, plain, sample(trial, 0))
+	more := sample(begin(100), 0)
+	require.Equal(t, 6, more.Groups, "no more than the spec has")
+}
+
+// A trial of a spec whose rollout searches, keeps values and is one version late is a plain rollout.
+func TestTryIsPlain(t *testing.T) {
+	e, err := engine()
+	require.NoError(t, err)
+	for _, rollout := range []string{`"search": "best_of_n"`, `"keep_values": true, "lag": 1`} {
+		text := strings.NewReplacer(
+			`"environment": {"name": "bandit"}`, `"environment": {"name": "frozenlake", "options": {"slippery": false}}`,
+			`"turns": 1`, `"turns": 2, `+rollout,
+			`"update": {`, `"update": {"mismatch": {"regime": "decoupled"}, `,
+		).Replace(everything)
+		trial, err := train.New(e, store.NewMemory()).Try(t.Context(), []byte(text), 4, func(string) {})
+		require.NoError(t, err)
+		got, err := trial.Sample(t.Context(), trial.WarmStart())
+		require.NoError(t, err)
+		require.Equal(t, 4, got.Trajectories)
+		require.Greater(t, got.Turns, 1.0)
+	}
+}
+
+// What cannot be tried in one process is refused before anything is computed.
+func TestTryRefuses(t *testing.T) {
+	e, err := engine()
+	require.NoError(t, err)
+	for text, want := range map[string]string{
+		`{"environment":{"name":"bandit"},"rollout":{"turns":1},"from":{"run":"other","iteration":3}}`: "iteration 3 of run other",
+		`{"environment":{"name":"foreign","options":{"name":"guess"}},"rollout":{"turns":1}}`:          "outside this program",
+	} {
+		_, err := train.New(e, store.NewMemory()).Try(t.Context(), []byte(text), 4, func(string) {})
+		require.ErrorIs(t, err, train.ErrTry)
+		require.ErrorContains(t, err, want)
+	}
+	_, err = train.New(e, store.NewMemory()).Try(t.Context(), []byte(`{"environment":{"name":"bandits"}}`), 4, func(string) {})
+	require.ErrorContains(t, err, "environment.name")
+}
