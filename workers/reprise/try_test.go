@@ -22,6 +22,7 @@ func TestPolicyTry(t *testing.T) {
 	require.Equal(t, 8, got.Tried[0].Trajectories)
 	require.Equal(t, 2, got.Tried[1].WarmStart)
 	require.Contains(t, progress, "warm start: 0 of 2 steps are done")
+	require.Contains(t, progress, "warm start: 1 of 2 steps are done")
 
 	out, _, err = execute(tryCommand(), text, "-", "--groups", "1", "--without-warm-start")
 	require.NoError(t, err)

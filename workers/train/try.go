@@ -53,6 +53,8 @@ const (
 	triedReplies = 3
 	// promptRunes is how much of a prompt it shows, in characters.
 	promptRunes = 400
+	// warmStartChunks is how many chunks a warm start is made in, at most.
+	warmStartChunks = 5
 )
 
 // Trial is a spec whose policy is tried: some groups of its first rollout are sampled, and nothing
@@ -157,7 +159,9 @@ func (t *Trial) version0(ctx context.Context, of activities.Run, s spec.Train) (
 	if s.Policy.Starter == nil && steps == 0 {
 		return *t.resolved.Base, nil
 	}
-	in := activities.WarmStartInput{Run: of.ID, Spec: of.Spec, Base: t.resolved.Base, Steps: max(1, t.resolved.Plan.WarmStartSteps)}
+	// Progress is told between chunks, each of which stores its state: few chunks cost little.
+	chunk := max(1, (steps+warmStartChunks-1)/warmStartChunks)
+	in := activities.WarmStartInput{Run: of.ID, Spec: of.Spec, Base: t.resolved.Base, Steps: chunk}
 	for done := 0; ; {
 		what := "drawing the starter"
 		if steps > 0 {
