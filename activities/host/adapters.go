@@ -81,10 +81,10 @@ func LocalAdapters(folder string, p spec.Policy, document []byte) (resolved, bas
 // adapters name on the hub.
 func importAdapters(ctx context.Context, s store.Store, fsys fs.FS, p spec.Policy) (store.Ref, error) {
 	files, err := openFiles(fsys, ofAdapters)
-	defer files.Close()
 	if err != nil {
 		return store.Ref{}, err
 	}
+	defer files.Close()
 	l, err := model.ParseLoRA(files.Small[model.AdapterConfigFile])
 	if err != nil {
 		return store.Ref{}, fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)

@@ -71,10 +71,10 @@ func importAny(ctx context.Context, s store.Store, fsys fs.FS, p spec.Policy, ad
 // all are finite numbers is seen while they are read to be stored.
 func importFiles(ctx context.Context, s store.Store, fsys fs.FS) (store.Ref, error) {
 	m, err := readModel(fsys)
-	defer m.Close()
 	if err != nil {
 		return store.Ref{}, err
 	}
+	defer m.Close()
 	index, err := run.PutModel(ctx, s, m.checkedFiles())
 	return index, run.ModelError(err)
 }

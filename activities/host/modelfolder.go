@@ -51,50 +51,67 @@ var errAdapters = fmt.Errorf("the folder holds adapters and no whole model: %w",
 
 // OpenModelFolder reads the folder of a whole model on this machine and checks everything that Resolve
 // checks before it stores the model, but not that each weight is a finite number: see CheckFinite. The
-// caller closes it, also after an error.
+// caller closes it.
 func OpenModelFolder(path string) (*ModelFolder, error) {
-	dir, err := modeldir.Open(path)
-	if err != nil {
-		return &ModelFolder{}, err
-	}
-	if holdsAdapters(dir) {
-		return &ModelFolder{open: []io.Closer{dir}}, errAdapters
-	}
-	m, err := readModel(dir)
-	m.open = append(m.open, dir)
-	return m, err
+	return openFolder(path, func(dir fs.FS) (*ModelFolder, error) {
+		if holdsAdapters(dir) {
+			return nil, errAdapters
+		}
+		return readModel(dir)
+	})
 }
 
 // OpenAdapterFolder is OpenModelFolder of adapters over a base model.
 func OpenAdapterFolder(path string, base model.Config) (*ModelFolder, error) {
+	return openFolder(path, func(dir fs.FS) (*ModelFolder, error) {
+		m, err := openFiles(dir, ofAdapters)
+		if err != nil {
+			return nil, err
+		}
+		return m.orClose(m.fitAdapters(dir, base))
+	})
+}
+
+// openFolder opens a folder and reads it. The folder is closed with what was read, or after an error.
+func openFolder(path string, read func(fs.FS) (*ModelFolder, error)) (*ModelFolder, error) {
 	dir, err := modeldir.Open(path)
 	if err != nil {
-		return &ModelFolder{}, err
+		return nil, err
 	}
-	m, err := openFiles(dir, ofAdapters)
+	m, err := read(dir)
+	if err != nil {
+		dir.Close()
+		return nil, err
+	}
 	m.open = append(m.open, dir)
-	if err == nil {
-		err = m.fitAdapters(dir, base)
+	return m, nil
+}
+
+// orClose is the folder, or after an error its end.
+func (m *ModelFolder) orClose(err error) (*ModelFolder, error) {
+	if err != nil {
+		m.Close()
+		return nil, err
 	}
-	return m, err
+	return m, nil
 }
 
 // readModel reads a folder with a whole model.
 func readModel(fsys fs.FS) (*ModelFolder, error) {
 	m, err := openFiles(fsys, kept)
 	if err != nil {
-		return m, err
+		return nil, err
 	}
 	folder, err := model.OpenFS(fsys)
 	if err != nil {
-		return m, fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
+		return m.orClose(fmt.Errorf("%w: %w", err, activities.ErrModelInvalid))
 	}
 	m.Config, m.weights, m.Notes = folder.Config, folder.WeightFiles(), folder.Notes()
 	if slices.Equal(m.weights, []string{model.WeightsFile}) {
 		// Shards beside the whole file are not read, so they are not stored.
 		m.files = slices.DeleteFunc(m.files, func(f store.FolderFile) bool { return f.Name == model.WeightsIndex || ofShards(f.Name) })
 	}
-	return m, m.checkTokenizer(fsys)
+	return m.orClose(m.checkTokenizer(fsys))
 }
 
 // fitAdapters checks the adapters of a folder, and its tokenizer if it has one, against a base model.
@@ -179,11 +196,11 @@ func openFiles(fsys fs.FS, wanted func(name string) bool) (*ModelFolder, error) 
 	m := &ModelFolder{Small: map[string][]byte{}}
 	names, err := modelFileNames(fsys, wanted)
 	if err != nil {
-		return m, err
+		return nil, err
 	}
 	for _, n := range names {
 		if err := m.openFile(fsys, n); err != nil {
-			return m, fmt.Errorf("%s: %w: %w", n, err, activities.ErrModelInvalid)
+			return m.orClose(fmt.Errorf("%s: %w: %w", n, err, activities.ErrModelInvalid))
 		}
 	}
 	return m, nil

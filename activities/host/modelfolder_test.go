@@ -67,8 +67,8 @@ func both(t *testing.T, dir string) error {
 	m, err := OpenModelFolder(dir)
 	if err == nil {
 		err = m.CheckFinite()
+		m.Close()
 	}
-	m.Close()
 	s := store.NewMemory()
 	_, _, imported := ImportBase(t.Context(), s, spec.Policy{From: "folder:" + dir})
 	if err == nil {
@@ -217,8 +217,8 @@ func TestSaysTheDifference(t *testing.T) {
 			c.change(t, dir)
 			require.NoError(t, both(t, dir))
 			m, err := OpenModelFolder(dir)
-			defer m.Close()
 			require.NoError(t, err)
+			defer m.Close()
 			said := strings.Join(append(m.Warnings, m.Notes...), "\n")
 			if c.says == "" {
 				require.Empty(t, said)

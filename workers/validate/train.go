@@ -225,13 +225,12 @@ func wholeModel(p spec.Policy, from spec.Origin) (origin, error) {
 			return origin{unknown: fmt.Sprintf("there is no folder %s on this machine (the path is the host worker's)", from.Name)}, nil
 		}
 		m, err := host.OpenModelFolder(from.Name)
-		defer m.Close()
-		out := origin{files: m.Small, config: m.Config, warnings: m.Warnings, notes: m.Notes}
-		if err == nil {
-			out.shape = run.ShapeOf(m.Config)
-			err = out.checkWeights(m)
-		}
 		if err != nil {
+			return origin{}, fmt.Errorf("policy.from: %s: %w", p.From, err)
+		}
+		defer m.Close()
+		out := origin{shape: run.ShapeOf(m.Config), files: m.Small, config: m.Config, warnings: m.Warnings, notes: m.Notes}
+		if err := out.checkWeights(m); err != nil {
 			return origin{}, fmt.Errorf("policy.from: %s: %w", p.From, err)
 		}
 		return out, nil
@@ -254,11 +253,11 @@ func adaptersOf(folder string, base spec.Policy) (origin, error) {
 		return out, err
 	}
 	m, err := host.OpenAdapterFolder(folder, out.config)
-	defer m.Close()
-	if err == nil {
-		err = out.checkWeights(m)
-	}
 	if err != nil {
+		return origin{}, fmt.Errorf("policy.from: %s: %w", folder, err)
+	}
+	defer m.Close()
+	if err := out.checkWeights(m); err != nil {
 		return origin{}, fmt.Errorf("policy.from: %s: %w", folder, err)
 	}
 	out.notes = append(out.notes, m.Notes...)

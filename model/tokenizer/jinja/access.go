@@ -153,10 +153,10 @@ func (r *run) character(s string, i int64) (any, bool) {
 // slice is value[from:to:step], where nil is absent.
 func (r *run) slice(v any, bounds [3]any) any {
 	n, _ := r.length(v)
-	switch v.(type) {
+	switch v := v.(type) {
 	case string, markup, *list, *tuple, *span:
 	case *undefined:
-		r.fail("%s", v.(*undefined).reason)
+		r.fail("%s", v.reason)
 	default:
 		r.fail("%s has no slices", typeName(v))
 	}

@@ -155,7 +155,7 @@ func rewardNames() string {
 
 func TestLearnRefusesUnknownSetting(t *testing.T) {
 	_, err := Run(t.Context(), Options{Only: "p30", Seeds: 1}, &bytes.Buffer{})
-	require.EqualError(t, err, `learn: --only "p30" is none of p25-keep25, p25-all, p10-all, p10-keep25, p25-all-std, p25-lora, frozenlake, sokoban, webshop-starter, roles, roles-grpo, `+rewardNames())
+	require.EqualError(t, err, `learn: --only "p30" is none of p25-keep25, p25-all, p10-all, p10-keep25, p25-all-std, p25-lora, frozenlake, sokoban, webshop-starter, roles, roles-grpo, smol-bandit, smol-bandit-lora, `+rewardNames())
 	_, err = Run(t.Context(), Options{}, &bytes.Buffer{})
 	require.ErrorContains(t, err, "--seeds 0")
 }
