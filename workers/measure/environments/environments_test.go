@@ -3,7 +3,6 @@ package environments
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -24,12 +23,9 @@ func starterModel() Model {
 }
 
 func qwenModel(t *testing.T) Model {
-	files := map[string][]byte{}
-	for _, name := range append([]string{model.ConfigFile}, tokenizer.FileNames...) {
-		b, err := os.ReadFile(filepath.Join("..", "..", "..", "model", "tokenizer", "testdata", "qwen2-tiny", name))
-		require.NoError(t, err)
-		files[name] = b
-	}
+	files, err := tokenizer.ReadFolder(filepath.Join("..", "..", "..", "model", "tokenizer", "testdata", "qwen2-tiny"))
+	require.NoError(t, err)
+	require.Contains(t, files, model.ConfigFile)
 	return Model{Name: "qwen2-tiny", Files: files}
 }
 
