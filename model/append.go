@@ -32,6 +32,8 @@ func (a AppendShapes) check(sh Shapes, bad func(string, ...any) error) error {
 		return bad("Append.Widest is %d, must be at least PromptTokens, %d", a.Widest, sh.PromptTokens)
 	case a.Before < 0 || a.Before > sh.PromptTokens:
 		return bad("Append.Before is %d, must be from 0 to PromptTokens, %d", a.Before, sh.PromptTokens)
+	case a.Before > 0 && sh.SharedPrompts > 0:
+		return bad("Append.Before and SharedPrompts exclude each other: such a turn prefills no prompt")
 	case a.Before > 0 && (a.Tokens < 1 || a.Tokens > sh.PromptTokens):
 		return bad("Append.Tokens is %d, must be from 1 to PromptTokens, %d", a.Tokens, sh.PromptTokens)
 	}
@@ -186,10 +188,10 @@ func (p *Programs) appendPass(ctx context.Context, s *State, pass *keptPass, b p
 	if p.sh.Append.Before == 0 {
 		pass.lengths = b.lengths()
 		var err error
-		pass.buffers, err = p.prefillAll(ctx, s, b.ids)
+		pass.buffers, err = p.prefillAll(ctx, s, b)
 		return err
 	}
-	chunk, of := p.prefillRows(), 2*p.c.Layers
+	chunk, of := p.partRows(), 2*p.c.Layers
 	for c := range p.sh.GenerateRows / chunk {
 		if err := p.appendChunk(ctx, s, pass.buffers[c*of:(c+1)*of], pass.lengths[c*chunk:(c+1)*chunk], b, c*chunk); err != nil {
 			return err
@@ -283,7 +285,7 @@ func (p *Programs) appendOnce(s *State, prog *program, buffers []compute.Buffer,
 // buildAppendRoom is the program that widens the keys and values of a chunk of rows from
 // Append.Before to PromptTokens places. The new ones are zero.
 func (p *Programs) buildAppendRoom(in *inputs) []*graph.Node {
-	c, rows := p.c, p.prefillRows()
+	c, rows := p.c, p.partRows()
 	var out []*graph.Node
 	for range 2 * c.Layers {
 		kept := in.next(p.net.dtype, rows, c.KVHeads, p.sh.Append.Before, c.HeadDim)
@@ -300,7 +302,7 @@ func (p *Programs) buildAppendRoom(in *inputs) []*graph.Node {
 // memory of the old ones. A token attends to what its row has so far and to the new tokens up to
 // itself.
 func (p *Programs) buildAppend(in *inputs) []*graph.Node {
-	c, rows, tokens, width := p.c, p.prefillRows(), p.sh.Append.Tokens, p.sh.PromptTokens
+	c, rows, tokens, width := p.c, p.partRows(), p.sh.Append.Tokens, p.sh.PromptTokens
 	weights := p.net.weights(in)
 	kept := make([]*graph.Node, 2*c.Layers)
 	for i := range kept {

@@ -14,10 +14,11 @@ import (
 // A block's rows are decoded in GenerateRows slots. Between two executions the host collects the
 // rows that have ended, and seats the next rows of the block in their slots, in the order of
 // both. So the slot of a row, and the step at which it gets it, follow from the block's rows and
-// what was sampled for them. Prompts are prefilled as many at once as those of a pass, before their rows
-// get slots: a prefill of few prompts costs more for each. Neighbours with the same prompt, as
-// the members of a group have in their first turn, share its keys and values. A row's keys and
-// values do not depend on its place in a prefill, so sharing changes no bit.
+// what was sampled for them. Prompts are prefilled as many at once as those of a pass, or as
+// Shapes.SharedPrompts says, before their rows get slots: a prefill of few prompts costs more for
+// each. Neighbours with the same prompt, as the members of a group have in their first turn, share
+// its keys and values. A row's keys and values do not depend on its place in a prefill, so sharing
+// changes no bit.
 //
 // All slots are at the same step of the block, g, and write their new token at the same place of the
 // caches, PromptTokens + g mod N. A row lives for N steps at most, so it never writes over its own
@@ -78,10 +79,16 @@ func (p *Programs) cacheShape() []int {
 // buildBlockRoom is the program that makes room for the keys and values of all slots. Its input
 // is not read.
 func (p *Programs) buildBlockRoom(in *inputs) []*graph.Node {
+	return p.room(in, p.sh.GenerateRows, p.positions)
+}
+
+// room is zeros for each layer's keys and values of so many rows at so many places. It declares an input
+// that is not read.
+func (p *Programs) room(in *inputs, rows, places int) []*graph.Node {
 	zero := graph.MulScalar(graph.ConvertDType(in.next(dtypes.Int32), p.net.dtype), 0)
 	var out []*graph.Node
 	for range 2 * p.c.Layers {
-		out = append(out, graph.BroadcastToShape(zero, shapes.Make(p.net.dtype, p.cacheShape()...)))
+		out = append(out, graph.BroadcastToShape(zero, shapes.Make(p.net.dtype, rows, p.c.KVHeads, places, p.c.HeadDim)))
 	}
 	return out
 }

@@ -170,9 +170,16 @@ func TestBlocksShareAPrompt(t *testing.T) {
 // A prompt's keys and values have the same bits at any place of a prefill and beside any other
 // prompts: so rows may share them.
 func TestPrefillIgnoresPlaces(t *testing.T) {
-	const rows, prompt = 8, 24
+	t.Run("as many as a pass has rows", func(t *testing.T) { prefillIgnoresPlaces(t, 8, 0) })
+	for _, n := range []int{2, 3, 5} {
+		t.Run(fmt.Sprintf("%d shared", n), func(t *testing.T) { prefillIgnoresPlaces(t, n, n) })
+	}
+}
+
+func prefillIgnoresPlaces(t *testing.T, rows, shared int) {
+	const prompt = 24
 	c := benchConfig()
-	p, err := testDevice(t).Programs(c, nil, Shapes{GenerateRows: rows, BlockRows: 2 * rows, PromptTokens: prompt, MaxNewTokens: 4})
+	p, err := testDevice(t).Programs(c, nil, Shapes{GenerateRows: 8, BlockRows: 16, SharedPrompts: shared, PromptTokens: prompt, MaxNewTokens: 4})
 	require.NoError(t, err)
 	defer p.Free()
 	s, err := p.NewState(NewParams(c, draw.Address{Purpose: draw.Weights}))
@@ -198,9 +205,13 @@ func TestPrefillIgnoresPlaces(t *testing.T) {
 		}
 		return out
 	}
-	all := keys(0, 1, 2, 3, 4, 5, 6, 7)
-	for place, got := range keys(3, 3, 0, 7, 3, 3, 3, 1) {
-		of := []int{3, 3, 0, 7, 3, 3, 3, 1}[place]
+	order := []int{0, 1, 2, 3, 4, 5, 6, 7}[:rows]
+	all := keys(order...)
+	for i, of := range []int{3, 3, 0, 7, 3, 3, 3, 1}[:rows] {
+		order[i] = of % rows
+	}
+	for place, got := range keys(order...) {
+		of := order[place]
 		require.Equal(t, all[of], got, "prompt %d at place %d", of, place)
 	}
 }

@@ -11,9 +11,18 @@ import (
 // MaxStops is how many end-of-turn ids a generation can have.
 const MaxStops = 8
 
-// prefillRows is the number of rows of one prefill, a divisor of GenerateRows: a wide
-// batch is prefilled in chunks of rows, and a block as its rows are about to get slots.
+// prefillRows is the number of prompts of one prefill: those of a part of a pass, or those that rows
+// share. A block is prefilled as its rows are about to get slots.
 func (p *Programs) prefillRows() int {
+	if n := p.sh.SharedPrompts; n > 0 {
+		return max(min(n, p.net.limits.prefill/p.sh.PromptTokens), 1)
+	}
+	return p.partRows()
+}
+
+// partRows is the number of rows of a part of a pass, a divisor of GenerateRows: the keys and values of
+// a wide batch of prompts are in several parts.
+func (p *Programs) partRows() int {
 	rows, width := p.sh.GenerateRows, max(p.sh.PromptTokens, p.sh.Append.Widest)
 	for n := rows; n > 1; n-- {
 		if rows%n == 0 && n*width <= p.net.limits.prefill {
@@ -159,13 +168,13 @@ func (p *Programs) buildDecodeChunk(in *inputs) []*graph.Node {
 	return out
 }
 
-// prefilled declares the prefills' keys and values, and returns them by layer: each has a
-// part for each chunk of rows.
+// prefilled declares the prompts' keys and values, and returns them by layer, each in the parts of a
+// pass.
 func (p *Programs) prefilled(in *inputs) [][]*graph.Node {
 	caches := make([][]*graph.Node, 2*p.c.Layers)
-	for range p.sh.GenerateRows / p.prefillRows() {
+	for range p.sh.GenerateRows / p.partRows() {
 		for i := range caches {
-			caches[i] = append(caches[i], in.next(p.net.dtype, p.prefillRows(), p.c.KVHeads, p.sh.PromptTokens, p.c.HeadDim))
+			caches[i] = append(caches[i], in.next(p.net.dtype, p.partRows(), p.c.KVHeads, p.sh.PromptTokens, p.c.HeadDim))
 		}
 	}
 	return caches

@@ -167,7 +167,7 @@ func (p *Programs) pass(ctx context.Context, s *State, in GenerateInput, from, t
 		prompts = in.Kept.pass(from / rows)
 	} else {
 		var err error
-		cache, err = p.prefillAll(ctx, s, b.ids)
+		cache, err = p.prefillAll(ctx, s, b)
 		if err != nil {
 			return err
 		}
@@ -250,15 +250,18 @@ func (p *Programs) passRows(in GenerateInput, from, to int) passRows {
 	return b
 }
 
-// prefillAll computes the keys and values of all rows of a pass, chunk by chunk. The caller
+// prefillAll computes the keys and values of all rows of a pass, part by part. The caller
 // frees them, also after an error.
-func (p *Programs) prefillAll(ctx context.Context, s *State, ids []int32) (cache []compute.Buffer, err error) {
+func (p *Programs) prefillAll(ctx context.Context, s *State, b passRows) (cache []compute.Buffer, err error) {
+	if p.sh.SharedPrompts > 0 {
+		return p.prefillShared(ctx, s, b)
+	}
 	width := p.sh.PromptTokens
 	for from := 0; from < p.sh.GenerateRows; from += p.prefillRows() {
 		if err := ctx.Err(); err != nil {
 			return cache, err
 		}
-		out, err := p.prefill(s, ids[from*width:(from+p.prefillRows())*width])
+		out, err := p.prefill(s, b.ids[from*width:(from+p.prefillRows())*width])
 		if err != nil {
 			return cache, err
 		}
@@ -267,7 +270,7 @@ func (p *Programs) prefillAll(ctx context.Context, s *State, ids []int32) (cache
 	return cache, nil
 }
 
-// prefill computes the keys and values of a chunk of rows. The caller holds run.
+// prefill computes the keys and values of prompts, as many as prefillRows. The caller holds run.
 func (p *Programs) prefill(s *State, ids []int32) ([]compute.Buffer, error) {
 	prog, err := p.program(kindPrefill)
 	if err != nil {

@@ -29,6 +29,10 @@ type Shapes struct {
 	// BlockRows is the rows of a block: a slot whose row has ended is given to the next row of
 	// the block. 0 is passes of GenerateRows, whose slots stay empty when their rows have ended.
 	BlockRows int
+	// SharedPrompts is how many prompts a prefill has where rows that are neighbours with the same prompt
+	// share its keys and values. It decides bits. A pass with more different prompts has several
+	// prefills. 0 is one prompt for each row of a pass, and in a block as many as a pass has rows.
+	SharedPrompts int
 	// PromptTokens is the maximum number of tokens of a prompt.
 	PromptTokens int
 	// MaxNewTokens is the maximum number of tokens sampled for a prompt.
@@ -66,6 +70,8 @@ type kind string
 
 const (
 	kindPrefill     kind = "prefill"
+	kindShareRoom   kind = "share-room"
+	kindShare       kind = "share"
 	kindDecode      kind = "decode"
 	kindDecodeRoom  kind = "decode-room"
 	kindDecodeChunk kind = "decode-chunk"
@@ -105,6 +111,7 @@ type programKey struct {
 	tensor              string // dimensions of the tensor that it is for
 	dtype               dtypes.DType
 	rows, tokens, fresh int
+	prompts             int // that rows share
 	limits              limits
 	keep, block         bool
 	loss                LossOptions
@@ -230,15 +237,21 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 		key := programKey{dtype: p.net.dtype, rows: sh.GenerateRows, tokens: sh.PromptTokens, fresh: sh.MaxNewTokens, limits: l}
 		key.block = sh.BlockRows > 0
 		key.append = sh.Append
+		shared := key
+		shared.prompts = sh.SharedPrompts
 		if sh.Append.Before > 0 {
 			add(kindAppendRoom, key, p.buildAppendRoom)
 			add(kindAppend, key, p.buildAppend)
 		} else {
-			add(kindPrefill, key, p.buildPrefill)
+			add(kindPrefill, shared, p.buildPrefill)
+			if sh.SharedPrompts > 0 && sh.BlockRows == 0 {
+				add(kindShareRoom, shared, p.buildShareRoom)
+				add(kindShare, shared, p.buildShare)
+			}
 		}
 		if sh.BlockRows > 0 {
 			add(kindBlockRoom, key, p.buildBlockRoom)
-			add(kindBlockSeat, key, p.buildBlockSeat)
+			add(kindBlockSeat, shared, p.buildBlockSeat)
 			add(kindDecodeBlock, key, p.buildDecodeBlock)
 		} else if sh.ChunkTokens > 0 {
 			add(kindDecodeRoom, key, p.buildDecodeRoom)
@@ -297,7 +310,7 @@ func checkShapes(c Config, legal []bool, sh Shapes) error {
 	for _, x := range []struct {
 		name string
 		n    int
-	}{{"GenerateRows", sh.GenerateRows}, {"BlockRows", sh.BlockRows}, {"PromptTokens", sh.PromptTokens}, {"MaxNewTokens", sh.MaxNewTokens}, {"ChunkTokens", sh.ChunkTokens},
+	}{{"GenerateRows", sh.GenerateRows}, {"BlockRows", sh.BlockRows}, {"SharedPrompts", sh.SharedPrompts}, {"PromptTokens", sh.PromptTokens}, {"MaxNewTokens", sh.MaxNewTokens}, {"ChunkTokens", sh.ChunkTokens},
 		{"MicroBatch", sh.MicroBatch}, {"Sequence", sh.Sequence}} {
 		if x.n < 0 || x.n > most {
 			return bad("%s is %d, must be from 0 to %d", x.name, x.n, most)

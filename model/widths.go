@@ -7,7 +7,7 @@ import (
 // narrowed are the shapes of the programs for micro-batches of a width.
 func (sh Shapes) narrowed(width int) Shapes {
 	sh.Sequence, sh.Narrower = width, [2]int{}
-	sh.GenerateRows, sh.BlockRows, sh.PromptTokens, sh.MaxNewTokens, sh.ChunkTokens = 0, 0, 0, 0, 0
+	sh.GenerateRows, sh.BlockRows, sh.SharedPrompts, sh.PromptTokens, sh.MaxNewTokens, sh.ChunkTokens = 0, 0, 0, 0, 0, 0
 	sh.Append = AppendShapes{}
 	return sh
 }

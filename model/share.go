@@ -1,0 +1,145 @@
+package model
+
+import (
+	"context"
+	"slices"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/gomlx/core/graph"
+)
+
+// Rows of a pass that are neighbours with the same prompt, as the members of a group are in their
+// first turn, share one place of a prefill where Shapes.SharedPrompts says how many places it has. A
+// second program lays the keys and values of each prompt out to its rows. A prompt's keys and values
+// depend on the number of the places, but neither on its own place nor on what is at the others. So a
+// row's bits depend on no other row, and a pass with more prompts than places needs another prefill
+// and changes no bit.
+
+// noPrompt is the place of a row that has none: it is not alive, or its prompt is in another prefill.
+const noPrompt = -1
+
+// prefillShared is prefillAll for rows that share prompts.
+func (p *Programs) prefillShared(ctx context.Context, s *State, b passRows) (cache []compute.Buffer, err error) {
+	rows, part, of := p.sh.GenerateRows, p.partRows(), 2*p.c.Layers
+	if cache, err = p.emptyParts(); err != nil {
+		return cache, err
+	}
+	for first := 0; first < rows; {
+		if err := ctx.Err(); err != nil {
+			return cache, err
+		}
+		prompts, places, next := p.sharePrompts(b, first)
+		fresh, err := p.prefill(s, prompts)
+		if err != nil {
+			return cache, err
+		}
+		for c := 0; c < rows/part && err == nil; c++ {
+			err = p.layOut(cache[c*of:(c+1)*of], fresh, places[c*part:(c+1)*part])
+		}
+		free(fresh)
+		if err != nil {
+			return cache, err
+		}
+		first = next
+	}
+	return cache, nil
+}
+
+// sharePrompts are the different prompts from row first of a pass on, [P, PromptTokens], as many as a
+// prefill has places, the place of each row's prompt among them, and the first row that is left over.
+// Places that are left over have the id 0.
+func (p *Programs) sharePrompts(b passRows, first int) (prompts, places []int32, next int) {
+	rows, width := p.sh.GenerateRows, p.sh.PromptTokens
+	prompts = make([]int32, 0, p.prefillRows()*width)
+	places = slices.Repeat([]int32{noPrompt}, rows)
+	for next = first; next < rows; next++ {
+		if b.alive[next] == 0 {
+			continue
+		}
+		prompt := b.ids[next*width : (next+1)*width]
+		if len(prompts) == 0 || !slices.Equal(prompt, prompts[len(prompts)-width:]) {
+			if len(prompts) == cap(prompts) {
+				break
+			}
+			prompts = append(prompts, prompt...)
+		}
+		places[next] = int32(len(prompts)/width - 1)
+	}
+	return prompts[:cap(prompts)], places, next
+}
+
+// emptyParts are the keys and values of a pass before any prompt is laid out, as prefillAll's.
+func (p *Programs) emptyParts() (cache []compute.Buffer, err error) {
+	prog, err := p.program(kindShareRoom)
+	if err != nil {
+		return nil, err
+	}
+	none, err := upload(p.device, p.k, []int32{0})
+	if err != nil {
+		return nil, err
+	}
+	defer free([]compute.Buffer{none})
+	for range p.sh.GenerateRows / p.partRows() {
+		part, err := prog.on(p.k, none)
+		if err != nil {
+			return cache, err
+		}
+		cache = append(cache, part...)
+	}
+	return cache, nil
+}
+
+// layOut puts a prefill's keys and values at the rows of a part, which have their prompts at these
+// places. It replaces the part's buffers.
+func (p *Programs) layOut(part, prompts []compute.Buffer, places []int32) error {
+	if !slices.ContainsFunc(places, func(place int32) bool { return place != noPrompt }) {
+		return nil
+	}
+	prog, err := p.program(kindShare)
+	if err != nil {
+		return err
+	}
+	at, err := upload(p.device, p.k, places, len(places))
+	if err != nil {
+		return err
+	}
+	defer free([]compute.Buffer{at})
+	out, err := prog.on(p.k, append(slices.Concat(part, prompts), at)...)
+	free(part) // they were donated
+	if err != nil {
+		return err
+	}
+	copy(part, out)
+	return nil
+}
+
+// buildShareRoom is the program that makes room for the keys and values of a part of a pass. Its input
+// is not read.
+func (p *Programs) buildShareRoom(in *inputs) []*graph.Node {
+	return p.room(in, p.partRows(), p.sh.PromptTokens)
+}
+
+// buildShare is the program that lays keys and values of prompts out to rows. Its inputs are the layers'
+// keys and values of a part of a pass, [c, KVHeads, PromptTokens, HeadDim], those of a prefill,
+// [P, KVHeads, PromptTokens, HeadDim], and the place of each row's prompt in the prefill [c] int32,
+// or noPrompt for a row that keeps what it has. Its outputs are the part's keys and values, in the
+// memory of the old ones.
+func (p *Programs) buildShare(in *inputs) []*graph.Node {
+	rows, width := p.partRows(), p.sh.PromptTokens
+	parts, prompts := make([]*graph.Node, 2*p.c.Layers), make([]*graph.Node, 2*p.c.Layers)
+	for i := range parts {
+		parts[i] = in.donated(i, p.net.dtype, rows, p.c.KVHeads, width, p.c.HeadDim)
+	}
+	for i := range prompts {
+		prompts[i] = in.next(p.net.dtype, p.prefillRows(), p.c.KVHeads, width, p.c.HeadDim)
+	}
+	places := graph.Reshape(in.next(dtypes.Int32, rows), rows, 1)
+	first := graph.BroadcastToShape(graph.Const(in.g, int32(0)), places.Shape())
+	given := graph.Reshape(graph.GreaterOrEqual(places, first), rows, 1, 1, 1)
+	from := graph.Max(places, first)
+	for i, part := range parts {
+		parts[i] = graph.Where(graph.BroadcastToDims(given, part.Shape().Dimensions...), graph.Gather(prompts[i], from), part)
+	}
+	return parts
+}
