@@ -26,8 +26,11 @@ type EvaluationResult struct {
 	State        string `json:"state"`
 	ComputeDtype string `json:"compute_dtype"`
 	// PassRows is the spec's, on which the bits depend; 0 is the default.
-	PassRows    int    `json:"pass_rows,omitempty"`
-	Fingerprint string `json:"fingerprint"`
+	PassRows int `json:"pass_rows,omitempty"`
+	// SharedPrompts is how many prompts a prefill of the first turn had, on which they depend too; 0
+	// where each row had its own.
+	SharedPrompts int    `json:"shared_prompts,omitempty"`
+	Fingerprint   string `json:"fingerprint"`
 	// LoRA is how the adapters are made that the state is of, and Base the digest of their base
 	// model; absent where all weights are trained.
 	LoRA *spec.LoRA `json:"lora,omitempty"`
@@ -89,7 +92,8 @@ func (h *Host) Measure(ctx context.Context, in activities.MeasureInput) (_ activ
 	}
 	result := EvaluationResult{
 		Format: evaluationFormat, Suite: *task.Suite, State: in.State, ComputeDtype: rc.Train.Policy.ComputeDtype, PassRows: rc.Train.Rollout.PassRows,
-		Fingerprint: in.Fingerprint, Metrics: metrics, Trajectories: table.Content,
+		SharedPrompts: rc.Train.Rollout.SharedPrompts(task.Suite.Rows(), task.Suite.Samples),
+		Fingerprint:   in.Fingerprint, Metrics: metrics, Trajectories: table.Content,
 	}
 	if result.LoRA = rc.Train.Policy.LoRA; result.LoRA != nil {
 		base, err := run.ReadIndex(ctx, h.Store, in.Run.Base)

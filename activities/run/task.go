@@ -199,6 +199,9 @@ func (rc *Context) Shapes(s *Task, turn int) model.Shapes {
 		Sharded:      u.Shards > 1,
 		Loss:         lossOptions(u, rc.Training.Turns),
 	}
+	if turn == 1 {
+		sh.SharedPrompts = rc.Train.Rollout.SharedPrompts(s.Groups*s.Slots, s.Slots)
+	}
 	if rc.Keeps(s) {
 		sh.Append.Widest = s.Widths[len(s.Widths)-1]
 		if turn > 1 {

@@ -56,7 +56,8 @@ func TestSecondsByHand(t *testing.T) {
 			t.Helper()
 			require.InEpsilon(t, want, by[part], 1e-9, "%s on %d", part, devices)
 		}
-		near("prefill", 16*(100*(2*smallMatrices+attention(100))+200*(2*smallMatrices+attention(200)))/1e12/n)
+		// A pass has the rows of a group, whose first prompt is one of the two of a prefill.
+		near("prefill", (8*100*(2*smallMatrices+attention(100))+16*200*(2*smallMatrices+attention(200)))/1e12/n)
 		near("decode", 4/n*50*(2*bfloat16+cache(150)+cache(250))/1e9)
 		forward := 16 * 250 * (2*(smallMatrices+smallTable) + attention(250))
 		near("score", forward/1e12/n)

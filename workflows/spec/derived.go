@@ -156,7 +156,8 @@ func Derive(t Train, m ModelShape) Derived {
 	if d.ContextsKnown {
 		widths := t.Rollout.PromptTokens
 		d.Sequence = widths[len(widths)-1] + t.Rollout.MaxNewTokens
-		for _, width := range widths {
+		d.ContextTokens = int64(t.Rollout.firstPrompts()) * int64(widths[0])
+		for _, width := range widths[1:] {
 			d.ContextTokens += int64(t.Rollout.Slots()) * int64(width)
 		}
 		d.UpdateTokens = int64(d.MicroBatches) * int64(t.Update.MicroBatch) * int64(d.Sequence)
@@ -221,8 +222,11 @@ func storage(t Train, m ModelShape, d Derived) Storage {
 		s.Batch *= int64(t.Rollout.Turns)
 	}
 	rows := func(trajectories int64) int64 {
-		turns := int64(t.Rollout.Turns)
-		context, sampled := d.ContextTokens/max(int64(t.Rollout.Slots()), 1), turns*int64(t.Rollout.MaxNewTokens)
+		turns, context := int64(t.Rollout.Turns), int64(0)
+		for _, width := range t.Rollout.PromptTokens {
+			context += int64(width)
+		}
+		sampled := turns * int64(t.Rollout.MaxNewTokens)
 		return trajectories * (contextTokenBytes*context + sampledTokenBytes*2*sampled + rowBytes*(turns+1))
 	}
 	s.Iteration = rows(int64(t.Rollout.Slots())) + s.Batch

@@ -25,7 +25,10 @@ const (
 	warmStartDemonstrations = "policy.warm_start.demonstrations"
 )
 
-const dropFlat = "selection.drop_flat"
+const (
+	dropFlat = "selection.drop_flat"
+	prefill  = "rollout.prefill"
+)
 
 // flatDropped are the algorithms with which selection.drop_flat is the default.
 var flatDropped = algorithms(func(a credit.Algorithm) bool { return a.DropsFlat })
@@ -112,7 +115,7 @@ func (t Train) WarmStartByDefault(document []byte) bool {
 var (
 	policyDefaults  = []string{WarmStartSteps, warmStartRows, warmStartRate, warmStartDemonstrations}
 	changedDefaults = append([]string{
-		dropFlat, "update.entropy_coefficient",
+		dropFlat, prefill, "update.entropy_coefficient",
 		"collapse.no_signal", "collapse.no_format", "collapse.entropy_uniform", "collapse.tool_calls", "collapse.echo_trap",
 	}, policyDefaults...)
 )

@@ -122,6 +122,10 @@ func (t Train) sampling(f footprint, held int64, on seat, add func(p Program, be
 	s := t.sampled()
 	chunk := prefillRows(s.rows, s.prompt)
 	prefill := f.prefill(chunk, s.prompt, s.prompt+s.fresh)
+	beside := (s.rows/chunk - 1) * prefill.Outputs // the parts before
+	if shared, all := t.sharedPrefill(f); shared.Bytes()+all > prefill.Bytes()+beside {
+		prefill, beside = shared, all
+	}
 	kept, prompts := t.kept(f, on), int64(0) // prompts are those of the pass itself
 	if kept > 0 {
 		prompts = f.cache(s.rows, s.prompt)
@@ -133,15 +137,16 @@ func (t Train) sampling(f footprint, held int64, on seat, add func(p Program, be
 	switch {
 	case t.Rollout.BlockRows > 0:
 		// The rows that are prefilled and have no slot yet stay beside those that have one.
+		prefill = f.prefill(chunk, s.prompt, s.prompt+s.fresh)
 		add(prefill, held-f.weights+f.cache(s.rows, s.prompt+s.fresh))
 		add(f.seat(s, chunk), held)
 		add(f.decodeBlock(s), held-f.weights+f.cache(chunk, s.prompt))
 	case t.Rollout.ChunkTokens > 0:
-		add(prefill, held-f.weights+(s.rows/chunk-1)*prefill.Outputs)
+		add(prefill, held-f.weights+beside)
 		add(f.room(s), held+max(kept-prompts, 0))
 		add(f.decodeChunk(s), held-f.weights+kept)
 	default:
-		add(prefill, held-f.weights+(s.rows/chunk-1)*prefill.Outputs)
+		add(prefill, held-f.weights+beside)
 		add(f.decode(s), held-f.weights+max(kept-prompts, 0))
 	}
 }

@@ -155,6 +155,7 @@ environment.options.x.z: nothing, and true
 rollout.max_new_tokens: 24, and 400
 rollout.think: true, and false
 rollout.prompt_tokens: nothing, and [64]
+rollout.prefill: "", and "groups"
 rollout.protocol: "", and "examples"
 rollout.stop_at: nothing, and ["</answer>"]
 selection.drop_flat: false, and true

@@ -173,8 +173,9 @@ func TestSnapshotsFollowTheirCost(t *testing.T) {
 	}{
 		"a starter":         {`{"environment":{"name":"bandit"},"rollout":{"turns":1,"prompt_tokens":[256]}}`, spec.Default(spec.FromStarter).Policy.Starter.Shape(512), 10},
 		"half a billion":    {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"rollout":{"turns":5,"prompt_tokens":[512,1024,1536,2048,2560]}}`, qwen, 24},
-		"long contexts":     {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"rollout":{"turns":1,"groups":64,"prompt_tokens":[16384]}}`, qwen, 3},
-		"a critic":          {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"credit":{"algorithm":"gae"},"rollout":{"turns":5,"prompt_tokens":[512,1024,1536,2048,2560]}}`, qwen, 46},
+		"long contexts":     {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"rollout":{"turns":1,"groups":64,"prompt_tokens":[16384],"prefill":"rows"}}`, qwen, 3},
+		"shared prompts":    {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"rollout":{"turns":1,"groups":64,"prompt_tokens":[16384]}}`, qwen, 4},
+		"a critic":          {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"credit":{"algorithm":"gae"},"rollout":{"turns":5,"prompt_tokens":[512,1024,1536,2048,2560]}}`, qwen, 47},
 		"short iterations":  {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"rollout":{"turns":1,"max_new_tokens":1,"prompt_tokens":[16]}}`, qwen, 1000},
 		"as it is written":  {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"snapshot":{"every":7},"rollout":{"turns":1,"prompt_tokens":[512]}}`, qwen, 7},
 		"the default, said": {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"snapshot":{"every":10},"rollout":{"turns":1,"prompt_tokens":[512]}}`, qwen, 10},

@@ -143,6 +143,9 @@ type Rollout struct {
 	// KeepValues is left out where it is false, so that such a spec has the bytes it had before
 	// the field.
 	KeepValues bool `json:"keep_values,omitempty"`
+	// Prefill is PrefillGroups or PrefillRows; it is "" where it is left out, which is PrefillRows, so that
+	// such a spec has the bytes it had before the field. See [Rollout.SharedPrompts].
+	Prefill string `json:"prefill,omitempty"`
 	// Search is "" where it is left out, Beam, Candidates and Depth are 0; see [Rollout.SearchOf].
 	Search     string `json:"search,omitempty"`
 	Beam       int    `json:"beam,omitempty"`

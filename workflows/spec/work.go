@@ -77,12 +77,15 @@ func (t Train) rolloutWork(f footprint, dealt Dealt) (prefill, decode Work) {
 	passes := float64(dealt.Rounds * ceil(t.Rollout.Block(), t.Rollout.Pass())) // of the first device
 	rows, passes = rows*float64(t.Rollout.waves()), passes*float64(t.Rollout.waves())
 	for turn, width := range t.Rollout.PromptTokens {
-		read := float64(width)
-		if t.Rollout.KeepValues && turn > 0 {
+		prefilled, read := rows, float64(width)
+		switch {
+		case turn == 0:
+			prefilled *= float64(t.Rollout.firstPrompts()) / float64(t.Rollout.Slots())
+		case t.Rollout.KeepValues:
 			read = float64(t.Rollout.AppendTokens(turn + 1))
 		}
 		all := float64(width) + fresh
-		prefill.Operations += rows * read * f.operations(float64(width), false) / dealt.Gain
+		prefill.Operations += prefilled * read * f.operations(float64(width), false) / dealt.Gain
 		decode.Operations += rows * fresh * f.operations(all, true) / dealt.Gain
 		decode.Steps += passes * fresh
 		decode.Bytes += passes * fresh * float64(f.weights+f.cache(slots, int64(all)))

@@ -308,6 +308,7 @@ func estimated(c model.Config, shape speed.Shape, dtype string) (peak int64, kee
 	t.Policy.ComputeDtype = dtype
 	t.Rollout.PromptTokens, t.Rollout.MaxNewTokens = []int{shape.Tokens}, shape.NewTokens
 	t.Rollout.Groups, t.Rollout.GroupSize, t.Rollout.PassRows = 1, shape.Rows, shape.Rows
+	t.Rollout.Prefill = spec.PrefillRows // as here, where no two rows have the same prompt
 	t.Update.MicroBatch = shape.MicroBatch
 	t.Update.Recompute = spec.RecomputeAuto
 	of := run.ShapeOf(c)
