@@ -31,7 +31,7 @@ trajectories that are valid, that succeed and that the length limit cut, the mea
 a reply, and three replies. If the spec has a warm start, the policy is tried twice: without
 it, and then with it. "-" reads standard input.
 
-Rows are sampled in one block, without a search, so they are not the first rollout of the
+Rows are sampled in passes, without a search, so they are not the first rollout of the
 run bit for bit. Progress goes to standard error.`,
 		Example: `  reprise policy try infra/presets/bandit-demo.json
   jq '.policy.from = "folder:model"' spec.json | reprise policy try - --groups 2

@@ -94,19 +94,16 @@ func (r *Runner) Try(ctx context.Context, text []byte, groups int, say func(stri
 // WarmStart is how many supervised updates the spec asks for.
 func (t *Trial) WarmStart() int { return t.spec.Policy.WarmStart.Steps }
 
-// tried is a resolved spec of a trial: a plain rollout of at most so many groups. Its rows are one block,
-// whose members share the prefill of their group's prompt.
+// tried is a resolved spec of a trial: a plain rollout of at most so many groups in passes, whose rows share
+// the prefill of their group's prompt.
 func tried(t spec.Train, groups int) spec.Train {
 	r := &t.Rollout
 	r.Groups = min(r.Groups, groups)
-	rows := r.Groups * r.GroupSize
 	r.Search, r.Beam, r.Candidates, r.Depth = "", 0, 0, 0
 	r.Trees, r.Branches, r.Expansions, r.Outcomes = 0, 0, 0, ""
 	r.PivotGamma, r.EntropyWeight, r.BranchProbability = 0, 0, 0
 	r.Workers, r.Lag, r.KeepValues, r.BlockRows = 0, 0, false, 0
-	if rows > 1 {
-		r.PassRows, r.BlockRows = min(r.Pass(), (rows+1)/2), rows
-	}
+	r.Prefill = spec.PrefillGroups
 	t.Limits.GenerateRows = 0
 	t.Rewards, t.Evaluation.Suites, t.Diagnostics.Every = nil, nil, 0
 	return t
