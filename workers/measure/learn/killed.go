@@ -3,22 +3,17 @@ package learn
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"path/filepath"
 	"slices"
-	"time"
-
-	"go.temporal.io/sdk/client"
 
 	"github.com/reprise-rl/reprise/infra/dev"
-	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/faults"
 	"github.com/reprise-rl/reprise/workers/measure/crew"
+	"github.com/reprise-rl/reprise/workers/measure/twins"
 	"github.com/reprise-rl/reprise/workers/stack"
-	"github.com/reprise-rl/reprise/workers/watch"
 )
 
 // Killed is a run that was killed again and again, beside the same run undisturbed.
@@ -28,30 +23,11 @@ type Killed struct {
 	// Spec is the spec of both runs.
 	Spec json.RawMessage `json:"spec"`
 	// Undisturbed and Killed are the two runs, an iteration each.
-	Undisturbed []Committed `json:"undisturbed"`
-	Killed      []Committed `json:"killed"`
-	Kills       []Kill      `json:"kills"`
+	Undisturbed []twins.Committed `json:"undisturbed"`
+	Killed      []twins.Committed `json:"killed"`
+	Kills       []twins.Kill      `json:"kills"`
 	// Equal says that the state fingerprints are equal after every iteration.
 	Equal bool `json:"equal"`
-}
-
-// Committed is what an iteration left.
-type Committed struct {
-	// Success is the mean success of the sampled episodes, a share.
-	Success float64 `json:"success"`
-	// State is the state fingerprint after the iteration.
-	State string `json:"state"`
-}
-
-// Kill is one death of a worker process by SIGKILL.
-type Kill struct {
-	// Activity is the activity that the worker died in, Phase where in it: see package faults.
-	Activity string `json:"activity"`
-	Phase    string `json:"phase"`
-	// Iteration is the one under way, from 0.
-	Iteration int `json:"iteration"`
-	// Witness is what the run's history says of the activity that was lost.
-	Witness string `json:"witness"`
 }
 
 // KilledOptions select the run and how often it is killed.
@@ -73,9 +49,6 @@ const (
 // is the one that follows a death in Commit.
 var killedIn = []string{"Generate", "Update", "Snapshot", "Commit", "Restore", "Generate", "Update", "Snapshot", "Commit"}
 
-// deadline bounds the wait for one kill or for the run's end.
-const deadline = 2 * time.Hour
-
 // RunKilled trains the setting named by o.Only with the seed 1 twice on a dev stack, once
 // undisturbed and once with a worker process that is killed o.Kills times, and writes both curves
 // and a picture to o.Out. Every kill must have left its mark in the run's history.
@@ -88,7 +61,7 @@ func RunKilled(ctx context.Context, o KilledOptions, progress io.Writer) (Killed
 		return Killed{}, fmt.Errorf("learn: --killed needs --only SETTING: one of %s", Names())
 	}
 	const seed = 1
-	s, killed, text, err := twins(settings[n], seed)
+	s, killed, text, err := twinSpecs(settings[n], seed)
 	if err != nil {
 		return Killed{}, err
 	}
@@ -108,10 +81,10 @@ func RunKilled(ctx context.Context, o KilledOptions, progress io.Writer) (Killed
 		if out.Kills, err = trainKilled(ctx, on, processes, killed, text, o.Kills, progress); err != nil {
 			return err
 		}
-		if out.Undisturbed, err = committed(ctx, on.Bucket, undisturbed.Run); err != nil {
+		if out.Undisturbed, err = twins.Curve(ctx, on.Bucket, undisturbed.Run); err != nil {
 			return err
 		}
-		out.Killed, err = committed(ctx, on.Bucket, killed)
+		out.Killed, err = twins.Curve(ctx, on.Bucket, killed)
 		return err
 	})
 	if err != nil {
@@ -136,9 +109,9 @@ func iterationsOf(text []byte) (int, error) {
 	return of.Iterations, nil
 }
 
-// twins are the setting that is trained undisturbed, with snapshots often enough to be killed in,
+// twinSpecs are the setting that is trained undisturbed, with snapshots often enough to be killed in,
 // and the id of the killed run with the spec of both.
-func twins(s Setting, seed int) (undisturbed Setting, killed string, text []byte, err error) {
+func twinSpecs(s Setting, seed int) (undisturbed Setting, killed string, text []byte, err error) {
 	if text, err = specOf(s, seed); err != nil {
 		return s, "", nil, err
 	}
@@ -161,19 +134,6 @@ func twins(s Setting, seed int) (undisturbed Setting, killed string, text []byte
 	return s, killed, text, err
 }
 
-// committed reads what each iteration of a run left.
-func committed(ctx context.Context, s store.Store, run string) ([]Committed, error) {
-	chain, err := chainOf(ctx, s, run)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Committed, len(chain))
-	for i, link := range chain {
-		out[i] = Committed{Success: float64(link.Manifest.Metrics[success]), State: link.Manifest.StateAfter}
-	}
-	return out, nil
-}
-
 // planned is the fault of the worker that dies as the n-th, from 0, in the gap-th activity of its
 // kind. Each second round strikes at another place of the activity: before its first write, or
 // after it has written all.
@@ -191,99 +151,18 @@ func planned(n, gap int) faults.Fault {
 
 // trainKilled trains with one worker process at a time, which dies of the next fault, and returns
 // the kills with their witnesses.
-func trainKilled(ctx context.Context, on stack.Servers, processes *crew.Crew, run string, text []byte, kills int, progress io.Writer) ([]Kill, error) {
+func trainKilled(ctx context.Context, on stack.Servers, processes *crew.Crew, run string, text []byte, kills int, progress io.Writer) ([]twins.Kill, error) {
 	iterations, err := iterationsOf(text)
 	if err != nil {
 		return nil, err
 	}
-	var out []Kill
-	var lives []life
-	first, gap := "", max(1, iterations/gaps)
+	r := twins.Run{ID: run}
 	for n := range kills {
-		f := planned(n, gap)
-		processes.Fault = f.String()
-		if err := processes.Start(ctx); err != nil {
-			return nil, err
-		}
-		if n == 0 {
-			w, err := stack.StartTrain(ctx, on.Client, run, text)
-			if err != nil {
-				return nil, err
-			}
-			first = w.GetRunID()
-		}
-		pid, err := dies(ctx, on.Client, processes, run)
-		if err != nil {
-			return nil, fmt.Errorf("kill %d of %d, in %s: %w", n+1, kills, f, err)
-		}
-		k := Kill{Activity: f.Kind, Phase: f.Phase}
-		if head, err := store.Head(ctx, on.Bucket, run); err == nil {
-			k.Iteration = head.Manifest.Iteration + 1
-		}
-		out, lives = append(out, k), append(lives, life{pid: pid, died: time.Now()})
-		fmt.Fprintf(progress, "%-22s kill %d of %d: worker %d died in %s, in iteration %d\n", run, n+1, kills, pid, f.Kind, k.Iteration)
+		r.Faults = append(r.Faults, planned(n, max(1, iterations/gaps)))
 	}
-	processes.Fault = ""
-	if err := processes.Start(ctx); err != nil {
-		return nil, err
-	}
-	following, stop := context.WithCancel(ctx)
-	defer stop()
-	go printProgress(following, on.Client, run, progress)
-	if err := on.Client.GetWorkflow(ctx, run, "").Get(ctx, nil); err != nil {
-		return nil, fmt.Errorf("run %s after its kills: %w", run, err)
-	}
-	lost, err := lostIn(ctx, on.Client, run, first)
-	if err != nil {
-		return nil, err
-	}
-	return out, testify(out, lives, lost)
-}
-
-// errEnded says that a run had ended before its last kill.
-var errEnded = errors.New("the run has ended before: it needs more iterations, or more snapshots")
-
-// dies waits until the only worker process has ended by itself, resumes the run if it paused
-// because of the kills before, and returns the process's id.
-func dies(ctx context.Context, c client.Client, processes *crew.Crew, run string) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, deadline)
-	defer cancel()
-	pid := processes.PIDs()[0]
-	ended, err := processes.Ended(pid)
-	if err != nil {
-		return 0, err
-	}
-	done := make(chan error, 1)
-	go func() { done <- c.GetWorkflow(ctx, run, "").Get(ctx, nil) }()
-	for {
-		select {
-		case <-ended:
-			return pid, processes.Kill(pid)
-		case err := <-done:
-			return 0, errors.Join(errEnded, err)
-		case <-time.After(time.Second):
-		}
-		s, err := watch.Status(ctx, c, run)
-		if err != nil || s.PausedBy == nil {
-			continue
-		}
-		if err := resume(ctx, c, run); err != nil {
-			return 0, err
-		}
-	}
-}
-
-func resume(ctx context.Context, c client.Client, run string) error {
-	h, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: run, UpdateName: "resume", WaitForStage: client.WorkflowUpdateStageCompleted,
-	})
-	if err == nil {
-		err = h.Get(ctx, nil)
-	}
-	if err != nil {
-		return fmt.Errorf("resume run %s: %w", run, err)
-	}
-	return nil
+	follow := func(ctx context.Context) { printProgress(ctx, on.Client, run, progress) }
+	err = r.Train(ctx, on, processes, text, nil, follow, progress)
+	return r.Kills(), err
 }
 
 // write writes both files into a folder.

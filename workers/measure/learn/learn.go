@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workers"
+	"github.com/reprise-rl/reprise/workers/measure/twins"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/watch"
 	"github.com/reprise-rl/reprise/workflows"
@@ -180,7 +181,7 @@ func train(ctx context.Context, on stack.Servers, s Setting, seed int, progress 
 	}
 	out.Before, out.After, out.State = figureOf(r.First), figureOf(r.Last), r.State
 	out.Rise = rise(out.Before, out.After)
-	chain, err := chainOf(ctx, on.Bucket, out.Run)
+	chain, err := twins.Chain(ctx, on.Bucket, out.Run)
 	if err != nil {
 		return out, err
 	}
@@ -200,19 +201,6 @@ func train(ctx context.Context, on stack.Servers, s Setting, seed int, progress 
 
 // success is the metric that every setting is about.
 const success = "success/mean"
-
-// chainOf reads the manifests of a run that has ended.
-func chainOf(ctx context.Context, s store.Store, run string) (store.Chain, error) {
-	head, err := store.Head(ctx, s, run)
-	if err != nil {
-		return nil, fmt.Errorf("run %s: %w", run, err)
-	}
-	chain, err := store.LoadChain(ctx, s, head.Ref)
-	if err != nil {
-		return nil, fmt.Errorf("run %s: %w", run, err)
-	}
-	return chain, nil
-}
 
 // few is how many iterations the beginning and the end of a run are in a table of metrics.
 const few = 5

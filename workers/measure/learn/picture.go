@@ -13,6 +13,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/reprise-rl/reprise/workers/measure/twins"
 )
 
 // Colours of the picture, which colour-blind readers can tell apart (Okabe and Ito).
@@ -106,7 +108,7 @@ func (k Killed) verdict() string {
 	return "STATE FINGERPRINTS DIFFER"
 }
 
-func addCurve(p *plot.Plot, of []Committed, colour color.NRGBA, width vg.Length, name string) error {
+func addCurve(p *plot.Plot, of []twins.Committed, colour color.NRGBA, width vg.Length, name string) error {
 	var points plotter.XYs
 	for i, c := range of {
 		points = append(points, plotter.XY{X: float64(i), Y: c.Success})

@@ -1,4 +1,4 @@
-package learn
+package twins
 
 import (
 	"context"
@@ -12,12 +12,6 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/client"
 )
-
-// life is a worker process that was killed.
-type life struct {
-	pid  int
-	died time.Time
-}
 
 // lost is an activity of a history of which a worker lost an attempt.
 type lost struct {
@@ -66,7 +60,7 @@ func read(e *historypb.HistoryEvent, under map[int64]*lost) *lost {
 			return nil
 		}
 		known := l.mark != ""
-		l.mark = fmt.Sprintf("event %d, %s", e.EventId, strings.TrimPrefix(e.EventType.String(), "EVENT_TYPE_"))
+		l.mark = fmt.Sprintf("event %d, %s", e.EventId, e.EventType)
 		if known {
 			return nil // its end says more than the request to end it
 		}
@@ -101,24 +95,25 @@ func read(e *historypb.HistoryEvent, under map[int64]*lost) *lost {
 // errNoWitness says that a kill left no mark in the history.
 var errNoWitness = errors.New("the history shows no lost activity for a kill")
 
-// testify gives each kill its witness: an activity of its name that was scheduled before the
+// testify gives each death its witness: an activity of its name that was scheduled before the
 // process died and lost after. The last attempt of an activity that was not tried again is the
 // killed process's own.
-func testify(kills []Kill, lives []life, in []*lost) error {
-	for n := range kills {
+func testify(deaths []Death, in []*lost) error {
+	for n := range deaths {
+		d := &deaths[n]
+		d.Witness = ""
 		for _, l := range in {
-			died := lives[n].died
-			if l.taken || l.activity != kills[n].Activity || l.scheduled.After(died) || l.over.Before(died.Add(-time.Second)) {
+			if l.taken || l.activity != d.Activity || l.scheduled.After(d.Died) || l.over.Before(d.Died.Add(-time.Second)) {
 				continue
 			}
-			if l.attempt == 1 && l.pid != lives[n].pid {
+			if l.attempt == 1 && l.pid != d.PID {
 				continue
 			}
-			l.taken, kills[n].Witness = true, l.mark
+			l.taken, d.Witness = true, l.mark
 			break
 		}
-		if kills[n].Witness == "" {
-			return fmt.Errorf("%w: kill %d, in %s of iteration %d", errNoWitness, n+1, kills[n].Activity, kills[n].Iteration)
+		if d.Witness == "" {
+			return fmt.Errorf("%w: kill %d, in %s of iteration %d", errNoWitness, n+1, d.Activity, d.Iteration)
 		}
 	}
 	return nil
