@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-rl/reprise/infra/build"
+	"github.com/reprise-rl/reprise/infra/pretrained"
 	"github.com/reprise-rl/reprise/workers/measure/gpu"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
@@ -24,7 +25,11 @@ a process of its own with a limit of time: what the device is and which librarie
 loaded; an update and a generation twice; log-probs beside goldens; a run trained twice;
 the speed of single operations; the shapes of Qwen2.5-0.5B and 1.5B with random weights
 (tokens a second, MFU, memory beside what validate computes, compile times); durable runs
-whose worker is killed, one of 0.5B among them; kernels chosen by their time.
+whose worker is killed, one of 0.5B among them; kernels chosen by their time. Two parts
+train SmolLM2-135M-Instruct: smol-bandit and smol-frozenlake, 200 iterations of 8 groups
+of 16, undisturbed and with the worker killed five times, the states compared after each
+iteration. They end within --limit with what they have, in PART.json; called again with
+the same --out and --keep they go on.
 
 Whatever fails is a line of the summary. After each part the folder --out has all that is
 known, in ` + gpu.ReportFile + ` and ` + gpu.SummaryFile + `. The exit status is 1 if a part failed.
@@ -32,6 +37,7 @@ known, in ` + gpu.ReportFile + ` and ` + gpu.SummaryFile + `. The exit status is
 The parts are ` + strings.Join(gpu.Parts(), ", ") + `.`,
 		Example: `  reprise gpu --plugin cuda13 --out results
   reprise gpu --plugin cuda13 --out results --part device,self-test,goldens
+  reprise gpu --plugin cuda13 --part smol-bandit,smol-frozenlake --model smol.gguf.0,smol.gguf.1 --limit 9m
   reprise gpu --tiny --out results        # on a CPU: only that the parts work`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -59,6 +65,9 @@ The parts are ` + strings.Join(gpu.Parts(), ", ") + `.`,
 	f.StringSliceVar(&o.Parts, "part", nil, "which parts are run (default: all)")
 	f.BoolVar(&o.Tiny, "tiny", false, "at sizes for a CPU: shows that the parts work, and nothing about speed")
 	f.DurationVar(&o.Limit, "limit", time.Hour, "time for all parts; each has a limit of its own besides")
+	f.StringVar(&o.Keep, "keep", "", "folder of what is kept for a later call: the model, compiled programs, runs that go on (default: kept in --out)")
+	f.StringSliceVar(&o.Model, "model", nil, "SmolLM2-135M-Instruct: its folder, or its GGUF `FILE` or the wheel with it, whole or in parts in their order (default: "+
+		pretrained.Folder+")")
 	f.StringSliceVar(&o.Goldens, "goldens", []string{"model/testdata"}, "folders of goldens")
 	f.StringVar(&child, "child", "", "run one part in this process")
 	f.StringVar(&scratch, "scratch", "", "folder for files between parts")

@@ -24,8 +24,14 @@ import (
 type Options struct {
 	// Worker has the options of the device; its workers' options are those of the durable run.
 	Worker workers.Options
-	// Out is the folder that gets ReportFile and SummaryFile.
+	// Out is the folder that gets ReportFile and SummaryFile, and a file of Twins of each part that trains.
 	Out string
+	// Keep is the folder of what parts keep for a later call and is too large for Out: a model, compiled programs,
+	// and the stacks of the runs that go on. "" is a folder in Out.
+	Keep string
+	// Model is the folder of SmolLM2-135M-Instruct, its GGUF file, or the wheel with it; a file may come in
+	// several parts, in their order. nil is the folder of `make pretrained`.
+	Model []string
 	// Parts are the names of the parts to run; nil is all of them.
 	Parts []string
 	// Tiny measures at sizes for a CPU: it shows that the parts work, and nothing about speed.
@@ -106,12 +112,18 @@ var parts = []part{
 	{"1.5b-bfloat16", 4 * time.Minute, "", sized("qwen2.5-1.5b", "bfloat16")},
 	{"1.5b-float32", 4 * time.Minute, "", sized("qwen2.5-1.5b", "float32")},
 	{"autotune", 5 * time.Minute, tune, sized("qwen2.5-0.5b", "bfloat16")},
+	{"smol-bandit", 30 * time.Minute, "", twinned("smol-bandit")},
+	{"smol-frozenlake", 30 * time.Minute, "", twinned("smol-frozenlake")},
 }
 
 // tune lets XLA choose among deterministic kernels by their time: with
 // xla_gpu_deterministic_ops it would not try any. What is chosen may be other kernels the next time, and an
 // H100 loaded no recorded choice again, so runs do without.
 const tune = "--xla_gpu_deterministic_ops=false --xla_gpu_exclude_nondeterministic_ops=true --xla_gpu_autotune_level=4"
+
+// trains says that a part trains a model that must be there. Where all parts are run and it is not, such a
+// part is left out.
+func (p part) trains() bool { return strings.HasPrefix(p.name, "smol-") }
 
 // Parts are the names of all parts, in their order.
 func Parts() []string {
@@ -133,8 +145,12 @@ func partOf(name string) (part, error) {
 // The error is of writing, or of the caller's context; what a part fails of is in the report.
 func Run(ctx context.Context, o Options, build string, progress io.Writer) (Report, error) {
 	report := Report{Build: build, Tiny: o.Tiny}
-	if len(o.Parts) == 0 {
+	all := len(o.Parts) == 0
+	if all {
 		o.Parts = Parts()
+	}
+	if o.Keep == "" {
+		o.Keep = filepath.Join(o.Out, "kept")
 	}
 	var chosen []part
 	for _, name := range o.Parts {
@@ -143,6 +159,18 @@ func Run(ctx context.Context, o Options, build string, progress io.Writer) (Repo
 			return report, err
 		}
 		chosen = append(chosen, p)
+	}
+	if slices.ContainsFunc(chosen, part.trains) && !(o.Tiny && len(o.Model) == 0) {
+		folder, err := prepareModel(ctx, o.Model, o.Keep, progress)
+		if err != nil {
+			return report, fmt.Errorf("gpu: --model: %w", err)
+		}
+		if o.Model = nil; folder != "" {
+			o.Model = []string{folder}
+		} else if all {
+			chosen = slices.DeleteFunc(chosen, part.trains)
+			fmt.Fprintf(progress, "the parts that train a model are left out: %v\n", errNoModel)
+		}
 	}
 	if err := os.MkdirAll(o.Out, 0o755); err != nil {
 		return report, fmt.Errorf("gpu: make the folder of the results: %w", err)
@@ -153,13 +181,13 @@ func Run(ctx context.Context, o Options, build string, progress io.Writer) (Repo
 	}
 	defer os.RemoveAll(scratch)
 	begin := time.Now()
-	for _, p := range chosen {
+	for i, p := range chosen {
 		left := o.Limit - time.Since(begin)
 		if left <= 0 {
 			report.Results = append(report.Results, Result{Part: p.name, Failed: "not begun: no time was left"})
 		} else {
 			fmt.Fprintf(progress, "==> %s\n", p.name)
-			r := o.run(ctx, p, min(p.limit, left), scratch)
+			r := o.run(ctx, p, min(p.limit, shareOf(left, chosen[i:])), scratch)
 			printResult(progress, r)
 			report.Results = append(report.Results, r)
 		}
@@ -173,6 +201,21 @@ func Run(ctx context.Context, o Options, build string, progress io.Writer) (Repo
 	return report, nil
 }
 
+// shareOf is the time that the first of some parts may take of what is left. Parts that train take all they can get
+// and go on later, so they share it.
+func shareOf(left time.Duration, of []part) time.Duration {
+	if !of[0].trains() {
+		return left
+	}
+	n := 0
+	for _, p := range of {
+		if p.trains() {
+			n++
+		}
+	}
+	return left / time.Duration(n)
+}
+
 // write puts the report and its summary into their places.
 func write(dir string, report Report) error {
 	content, err := json.MarshalIndent(report, "", " ")
@@ -181,11 +224,21 @@ func write(dir string, report Report) error {
 	}
 	var summary strings.Builder
 	Print(&summary, report)
-	for name, text := range map[string]string{ReportFile: string(content) + "\n", SummaryFile: summary.String()} {
-		aside := filepath.Join(dir, "."+name)
-		if err := errors.Join(os.WriteFile(aside, []byte(text), 0o644), os.Rename(aside, filepath.Join(dir, name))); err != nil {
-			return fmt.Errorf("gpu: write %s: %w", name, err)
-		}
+	return errors.Join(writeFile(dir, ReportFile, append(content, '\n')), writeFile(dir, SummaryFile, []byte(summary.String())))
+}
+
+// writeFile writes a file into a folder, which is made, whole or not at all.
+func writeFile(dir, name string, content []byte) error {
+	aside := filepath.Join(dir, "."+name)
+	err := os.MkdirAll(dir, 0o755)
+	if err == nil {
+		err = os.WriteFile(aside, content, 0o644)
+	}
+	if err == nil {
+		err = os.Rename(aside, filepath.Join(dir, name))
+	}
+	if err != nil {
+		return fmt.Errorf("gpu: write %s: %w", name, err)
 	}
 	return nil
 }

@@ -25,7 +25,10 @@ func (o Options) run(ctx context.Context, p part, limit time.Duration, scratch s
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	arguments := append([]string{}, o.Arguments...)
-	arguments = append(arguments, "--child", p.name, "--scratch", scratch)
+	arguments = append(arguments, "--child", p.name, "--scratch", scratch, "--out", o.Out, "--keep", o.Keep, "--limit", limit.String())
+	for _, path := range o.Model {
+		arguments = append(arguments, "--model", path)
+	}
 	flags := o.Worker.Device.XLAFlags
 	if p.flags != "" && !o.Tiny {
 		flags = strings.TrimSpace(flags + " " + p.flags)

@@ -158,7 +158,7 @@ func trainKilled(ctx context.Context, on stack.Servers, processes *crew.Crew, ru
 	}
 	r := twins.Run{ID: run}
 	for n := range kills {
-		r.Faults = append(r.Faults, planned(n, max(1, iterations/gaps)))
+		r.Faults = append(r.Faults, []faults.Fault{planned(n, max(1, iterations/gaps))})
 	}
 	follow := func(ctx context.Context) { printProgress(ctx, on.Client, run, progress) }
 	err = r.Train(ctx, on, processes, text, nil, follow, progress)

@@ -45,15 +45,16 @@ type Death struct {
 	Died time.Time `json:"died"`
 }
 
-// Run is a run on a dev stack whose worker dies of each of its faults in turn. Without faults it is
-// the undisturbed twin. What Train adds to it is enough to continue later on the same stack.
+// Run is a run on a dev stack whose workers die one after the other. Without faults it is the
+// undisturbed twin. What Train adds to it is enough to continue later on the same stack.
 type Run struct {
-	ID     string
-	Faults []faults.Fault
+	ID string `json:"id"`
+	// Faults are those of each worker that dies. It dies of the first that strikes; all are of one activity.
+	Faults [][]faults.Fault `json:"-"`
 	// First is the workflow execution that the run began with; "" before its start.
-	First string
-	// Deaths are the deaths so far, one for each of the first faults.
-	Deaths []Death
+	First string `json:"first,omitempty"`
+	// Deaths are the deaths so far, one for each of the first workers.
+	Deaths []Death `json:"deaths,omitempty"`
 }
 
 // Kills are the deaths so far without what only their witnesses need.
@@ -68,7 +69,7 @@ func (r *Run) Kills() []Kill {
 // Train starts the run with the spec text, or continues it, with one worker process at a time, and
 // returns when it has ended and each death has its witness. processes has no workers before and one
 // after. save, unless it is nil, is called after each change of the run. follow, unless it is nil, is called
-// when all faults have struck; its context ends with the run.
+// when all deaths are over; its context ends with the run.
 //
 // If ctx ends before, its error is returned, and another call goes on.
 func (r *Run) Train(ctx context.Context, on stack.Servers, processes *crew.Crew, text []byte, save func() error, follow func(context.Context), progress io.Writer) error {
@@ -91,7 +92,7 @@ func (r *Run) Train(ctx context.Context, on stack.Servers, processes *crew.Crew,
 	for n := len(r.Deaths); n < len(r.Faults); n++ {
 		d, err := r.die(ctx, on, processes, r.Faults[n])
 		if err != nil {
-			return fmt.Errorf("kill %d of %d, in %s: %w", n+1, len(r.Faults), r.Faults[n], err)
+			return fmt.Errorf("kill %d of %d, in %s: %w", n+1, len(r.Faults), r.Faults[n][0], err)
 		}
 		r.Deaths = append(r.Deaths, d)
 		fmt.Fprintf(progress, "%-22s kill %d of %d: worker %d died in %s, in iteration %d\n", r.ID, n+1, len(r.Faults), d.PID, d.Activity, d.Iteration)
@@ -124,9 +125,13 @@ func (r *Run) Train(ctx context.Context, on stack.Servers, processes *crew.Crew,
 	return saved()
 }
 
-// die starts a worker that dies of a fault, and waits for its death.
-func (r *Run) die(ctx context.Context, on stack.Servers, processes *crew.Crew, f faults.Fault) (Death, error) {
-	processes.Fault = f.String()
+// die starts a worker that dies of one of the faults, and waits for its death.
+func (r *Run) die(ctx context.Context, on stack.Servers, processes *crew.Crew, of []faults.Fault) (Death, error) {
+	words := make([]string, len(of))
+	for i, f := range of {
+		words[i] = f.String()
+	}
+	processes.Fault = strings.Join(words, ",")
 	if err := processes.Start(ctx); err != nil {
 		return Death{}, err
 	}
@@ -134,8 +139,8 @@ func (r *Run) die(ctx context.Context, on stack.Servers, processes *crew.Crew, f
 	if err != nil {
 		return Death{}, err
 	}
-	activity, _, _ := strings.Cut(f.Kind, "#")
-	d := Death{Kill: Kill{Activity: activity, Phase: f.Phase}, PID: pid, Died: time.Now()}
+	activity, _, _ := strings.Cut(of[0].Kind, "#")
+	d := Death{Kill: Kill{Activity: activity, Phase: of[0].Phase}, PID: pid, Died: time.Now()}
 	if head, err := store.Head(ctx, on.Bucket, r.ID); err == nil {
 		d.Iteration = head.Manifest.Iteration + 1
 	}
