@@ -73,6 +73,7 @@ func readTwins(out string, begun Twins) (Twins, error) {
 		return t, fmt.Errorf("record %s was made on a device with the fingerprint %s (%s), and this one is %s (%s): bits are promised on one of them alone; name another --out",
 			file, t.Device, t.Kind, begun.Device, begun.Kind)
 	}
+	t.Spec = begun.Spec // the model's folder may be another one
 	return t, nil
 }
 
