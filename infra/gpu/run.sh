@@ -6,6 +6,10 @@
 #
 #	PLUGIN   the plugin, by name or path (default: cuda13)
 #	OUT      the folder of the results (default: gpu-results)
+#	KEEP     the folder of what a later call goes on from: the model, compiled programs, runs (default: .gpu/kept)
+#
+# The parts smol-bandit and smol-frozenlake train the model whose files are .gpu/model.0, .gpu/model.1, …, as
+# make gpu-pack MODEL=FILE writes them; another one is named with --model FILE...
 set -eu
 cd "$(dirname "$0")/../.."
 pack=.gpu/pack.tar.xz
@@ -21,6 +25,16 @@ elif [ ! -x "$program" ]; then
 	echo "there is neither $pack nor $program: run make gpu-pack or make build where Go is" >&2
 	exit 2
 fi
+case " $* " in
+*" --model"*) ;;
+*)
+	for part in .gpu/model.[0-9]; do
+		if [ -s "$part" ]; then
+			set -- "$@" --model "$part"
+		fi
+	done
+	;;
+esac
 status=0
-"$program" gpu --plugin "${PLUGIN:-cuda13}" --out "${OUT:-gpu-results}" "$@" || status=$?
+"$program" gpu --plugin "${PLUGIN:-cuda13}" --out "${OUT:-gpu-results}" --keep "${KEEP:-.gpu/kept}" "$@" || status=$?
 exit $status

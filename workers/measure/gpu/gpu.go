@@ -144,7 +144,7 @@ func partOf(name string) (part, error) {
 // Run runs the parts one after the other, and writes what each found to Out when it has ended.
 // The error is of writing, or of the caller's context; what a part fails of is in the report.
 func Run(ctx context.Context, o Options, build string, progress io.Writer) (Report, error) {
-	report := Report{Build: build, Tiny: o.Tiny}
+	report, begin := Report{Build: build, Tiny: o.Tiny}, time.Now()
 	all := len(o.Parts) == 0
 	if all {
 		o.Parts = Parts()
@@ -180,7 +180,6 @@ func Run(ctx context.Context, o Options, build string, progress io.Writer) (Repo
 		return report, fmt.Errorf("gpu: make a folder: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	begin := time.Now()
 	for i, p := range chosen {
 		left := o.Limit - time.Since(begin)
 		if left <= 0 {

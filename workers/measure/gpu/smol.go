@@ -218,33 +218,41 @@ func (t *twinRuns) train(ctx context.Context) error {
 		}
 		processes := &crew.Crew{Dir: on.Dir(), Worker: t.Worker, Programs: programs}
 		defer processes.End()
+		undisturbed := half{&t.kept.Undisturbed, &t.record.Undisturbed, &t.record.UndisturbedSeconds}
 		if len(t.record.Undisturbed) < t.record.Iterations {
-			if err := t.one(ctx, training, on, processes, &t.kept.Undisturbed, &t.record.Undisturbed, &t.record.UndisturbedSeconds); err != nil || training.Err() != nil {
+			if err := t.one(ctx, training, on, processes, undisturbed); err != nil || training.Err() != nil {
 				return err
 			}
 		}
-		err = t.one(ctx, training, on, processes, &t.kept.Killed, &t.record.Killed, &t.record.KilledSeconds)
+		err = t.one(ctx, training, on, processes, half{&t.kept.Killed, &t.record.Killed, &t.record.KilledSeconds})
 		t.record.Kills = t.kept.Killed.Kills()
 		return errors.Join(err, t.record.write(t.Out))
 	})
 }
 
+// half is one of the two runs, and what is recorded of it.
+type half struct {
+	run     *twins.Run
+	curve   *[]twins.Committed
+	seconds *float64
+}
+
 // one trains one of the runs while training lasts, and records its curve. That the time is over is no
 // error.
-func (t *twinRuns) one(ctx, training context.Context, on stack.Servers, processes *crew.Crew, r *twins.Run, curve *[]twins.Committed, seconds *float64) error {
+func (t *twinRuns) one(ctx, training context.Context, on stack.Servers, processes *crew.Crew, of half) error {
 	begin := time.Now()
-	err := r.Train(training, on, processes, t.record.Spec, t.save, nil, os.Stderr)
+	err := of.run.Train(training, on, processes, t.record.Spec, t.save, nil, os.Stderr)
 	processes.End()
-	*seconds += time.Since(begin).Seconds()
+	*of.seconds += time.Since(begin).Seconds()
 	if training.Err() != nil && ctx.Err() == nil {
 		err = nil
 	}
-	found, read := twins.Curve(ctx, on.Bucket, r.ID)
+	found, read := twins.Curve(ctx, on.Bucket, of.run.ID)
 	if errors.Is(read, store.ErrNotFound) {
 		read = nil // nothing is committed yet
 	}
 	if read == nil {
-		*curve, read = merged(r.ID, *curve, found)
+		*of.curve, read = merged(of.run.ID, *of.curve, found)
 	}
 	return errors.Join(err, read, t.record.write(t.Out))
 }
