@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -270,21 +271,19 @@ func (t *twinRuns) save() error {
 func (t *twinRuns) report() error {
 	r := t.record
 	same, compared := r.same()
-	kills := make([]string, len(r.Kills))
-	for i, k := range r.Kills {
-		kills[i] = fmt.Sprintf("%s of iteration %d", k.Activity, k.Iteration)
-		if k.Witness != "" {
-			kills[i] += " (" + k.Witness + ")"
-		}
-	}
 	errs := []error{
 		t.text("iterations, undisturbed and killed", fmt.Sprintf("%d and %d of %d", len(r.Undisturbed), len(r.Killed), r.Iterations)),
 		t.text("state fingerprints that are equal", fmt.Sprintf("%d of %d", same, compared)),
-		t.text(fmt.Sprintf("killed %d times of %d, in", len(r.Kills), len(t.kept.Killed.Faults)), strings.Join(kills, "; ")),
+	}
+	for i, k := range r.Kills {
+		errs = append(errs, t.text(fmt.Sprintf("kill %d of %d", i+1, len(t.kept.Killed.Faults)),
+			fmt.Sprintf("in %s of iteration %d; witness: %s", k.Activity, k.Iteration, cmp.Or(k.Witness, "when the run has ended"))))
+	}
+	errs = append(errs,
 		t.text("success, undisturbed", curveText(r.Undisturbed)),
 		t.number("time, undisturbed", r.UndisturbedSeconds, "s"),
 		t.number("time, killed", r.KilledSeconds, "s"),
-	}
+	)
 	if !r.done() {
 		errs = append(errs, t.text("not done", "call again with the same --out and --keep, and it goes on"))
 	}
@@ -295,18 +294,19 @@ func (t *twinRuns) report() error {
 	return errors.Join(errs...)
 }
 
-// curveText is the mean success of each tenth of a curve.
+// curveText is a curve in at most ten numbers, the mean success of as many iterations each.
 func curveText(of []twins.Committed) string {
 	if len(of) == 0 {
 		return "nothing yet"
 	}
+	each := (len(of) + 9) / 10
 	var out []string
-	for chunk := range slices.Chunk(of, max(1, (len(of)+9)/10)) {
+	for chunk := range slices.Chunk(of, each) {
 		sum := 0.0
 		for _, c := range chunk {
 			sum += c.Success
 		}
 		out = append(out, fmt.Sprintf("%.3f", sum/float64(len(chunk))))
 	}
-	return strings.Join(out, " ") + ", the mean of each tenth"
+	return fmt.Sprintf("%s (%d iterations each)", strings.Join(out, " "), each)
 }

@@ -158,5 +158,5 @@ func TestCurveText(t *testing.T) {
 	for i := range curve {
 		curve[i].Success = float64(i / 2)
 	}
-	require.Equal(t, "0.000 1.000 2.000 3.000 4.000 5.000 6.000 7.000 8.000 9.000, the mean of each tenth", curveText(curve))
+	require.Equal(t, "0.000 1.000 2.000 3.000 4.000 5.000 6.000 7.000 8.000 9.000 (2 iterations each)", curveText(curve))
 }
