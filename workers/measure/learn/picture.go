@@ -29,6 +29,8 @@ const (
 	pictureHeight = 9 * vg.Centimeter
 	// killTop is where the mark of a kill ends, and labels are beside it; successes reach 1.
 	killTop, pictureTop = 1.06, 1.45
+	// apart is how far apart the marks of one iteration's kills are, as a share of the width.
+	apart = 0.025
 )
 
 // Picture draws both curves of success as SVG: the undisturbed run as a broad line, the killed run
@@ -39,7 +41,8 @@ func (k Killed) Picture() ([]byte, error) {
 	p.Title.Text = fmt.Sprintf("%s, killed %d times: %s", k.Setting, len(k.Kills), k.verdict())
 	p.X.Label.Text, p.Y.Label.Text = "iteration", "success"
 	p.Y.Min, p.Y.Max = 0, pictureTop
-	p.X.Min, p.X.Max = 0, float64(max(len(k.Undisturbed), len(k.Killed), 2)-1)
+	last := float64(max(len(k.Undisturbed), len(k.Killed), 2) - 1)
+	p.X.Min, p.X.Max = 0, 1.03*last // the label of the last iteration is not cut
 	p.X.Tick.Marker = plot.TickerFunc(wholeTicks)
 	p.Y.Tick.Marker = plot.ConstantTicks{{Value: 0, Label: "0 %"}, {Value: 0.5, Label: "50 %"}, {Value: 1, Label: "100 %"}}
 	p.Add(plotter.NewGrid())
@@ -54,7 +57,7 @@ func (k Killed) Picture() ([]byte, error) {
 	labels := plotter.XYLabels{}
 	at := map[int]int{} // kills of an iteration so far
 	for _, kill := range k.Kills {
-		x := float64(kill.Iteration) + 0.12*float64(at[kill.Iteration])
+		x := float64(kill.Iteration) + last*apart*float64(at[kill.Iteration])
 		at[kill.Iteration]++
 		line, err := plotter.NewLine(plotter.XYs{{X: x, Y: 0}, {X: x, Y: killTop}})
 		if err != nil {
