@@ -49,6 +49,8 @@ func (r *rule) describeDefault() string {
 		return "given by the environment"
 	case r.inherits != "":
 		return "`" + r.inherits + "`"
+	case r.typ == typeTexts:
+		return fmt.Sprintf("[]; `[%s]` for other policies than the starter", strings.Join(quoted(r.loaded.([]string)), ", "))
 	case r.loaded != nil && r.starter == nil:
 		return fmt.Sprintf("–; %s for other policies than the starter", literal(r.loaded))
 	case r.typ == typeObjects || r.fallback(FromStarter) == nil && (r.typ == typeString || r.typ == typeInteger || r.typ == typeNumber || r.typ == typeBool):
@@ -61,8 +63,6 @@ func (r *rule) describeDefault() string {
 		return "{}"
 	case r.decided != "":
 		return fmt.Sprintf("%s; for other policies than the starter %s", literal(r.fallback(FromStarter)), r.decided)
-	case r.typ == typeTexts:
-		return fmt.Sprintf("[]; `[%s]` for other policies than the starter", strings.Join(quoted(r.loaded.([]string)), ", "))
 	case r.loaded != nil:
 		return fmt.Sprintf("%s; %s for other policies than the starter", literal(r.starter), literal(r.loaded))
 	}

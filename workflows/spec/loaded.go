@@ -2,6 +2,7 @@ package spec
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/workflows/collapse"
@@ -28,6 +29,8 @@ const (
 const (
 	dropFlat = "selection.drop_flat"
 	prefill  = "rollout.prefill"
+	wording  = "rollout.protocol"
+	stopAt   = "rollout.stop_at"
 )
 
 // flatDropped are the algorithms with which selection.drop_flat is the default.
@@ -115,7 +118,7 @@ func (t Train) WarmStartByDefault(document []byte) bool {
 var (
 	policyDefaults  = []string{WarmStartSteps, warmStartRows, warmStartRate, warmStartDemonstrations}
 	changedDefaults = append([]string{
-		dropFlat, prefill, "update.entropy_coefficient",
+		dropFlat, prefill, wording, stopAt, "update.entropy_coefficient",
 		"collapse.no_signal", "collapse.no_format", "collapse.entropy_uniform", "collapse.tool_calls", "collapse.echo_trap",
 	}, policyDefaults...)
 )
@@ -123,8 +126,29 @@ var (
 // WithDefaultsOf takes over from an earlier spec what the document leaves to defaults that have
 // changed since, so that a run that is started again goes on as it began.
 func (t Train) WithDefaultsOf(earlier Train, document []byte) Train {
+	t.Evaluation.Suites = t.suitesWithDefaultsOf(earlier, document)
 	takeOver(&t, &earlier, document, changedDefaults)
 	return t.withVocabulary(earlier.Collapse.EntropyUniform.Vocabulary)
+}
+
+// suitesWithDefaultsOf are the suites. Those that have the rollout's wording and stop texts, which the
+// document leaves out, have the earlier spec's.
+func (t Train) suitesWithDefaultsOf(earlier Train, document []byte) []Suite {
+	before := earlier.Evaluation.Suites
+	if earlier.Policy.Starter != nil || len(before) != len(t.Evaluation.Suites) {
+		return t.Evaluation.Suites
+	}
+	suites := slices.Clone(t.Evaluation.Suites)
+	for i := range suites {
+		s := &suites[i]
+		if !Writes(document, wording) && s.Protocol == t.Rollout.Protocol {
+			s.Protocol = before[i].Protocol
+		}
+		if !Writes(document, stopAt) && slices.Equal(s.StopAt, t.Rollout.StopAt) {
+			s.StopAt = before[i].StopAt
+		}
+	}
+	return suites
 }
 
 // withVocabulary gives the size of the vocabulary to the detector that reads it.

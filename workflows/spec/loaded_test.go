@@ -106,10 +106,18 @@ func TestDefaultsOfAnEarlierSpec(t *testing.T) {
 	now, before := decode(t, document), decode(t, document)
 	before.Policy.WarmStart = spec.WarmStart{Steps: 0, Rows: 128, LearningRate: 1e-5, Demonstrations: 1, Seed: 1}
 	before.Update.EntropyCoefficient, before.Selection.DropFlat = 0.001, false
+	before.Rollout.Protocol, before.Rollout.StopAt, before.Rollout.Prefill = "reprise", nil, ""
+	before.Evaluation.Suites[0].Protocol, before.Evaluation.Suites[0].StopAt = "reprise", nil
 	got := now.WithDefaultsOf(before, []byte(document))
 	require.Equal(t, "policy.warm_start.rows: 128, and 4\nupdate.entropy_coefficient: 0.001, and 0.5", strings.TrimSpace(spec.Diff(before, got).String()))
 	require.Equal(t, now.Policy.WarmStart.Rows, now.Policy.WithDefaultsOf(before.Policy, []byte(document)).WarmStart.Rows)
 	require.Zero(t, now.Policy.WithDefaultsOf(before.Policy, []byte(document)).WarmStart.Steps)
+
+	const written = `{"environment":{"name":"bandit"},"policy":{"from":"hf:a/b"},"rollout":{"protocol":"examples","stop_at":["</answer>"]}}`
+	got = decode(t, written).WithDefaultsOf(before, []byte(written))
+	require.Equal(t, "examples", got.Rollout.Protocol)
+	require.Equal(t, "examples", got.Evaluation.Suites[0].Protocol)
+	require.Equal(t, []string{"</answer>"}, got.Evaluation.Suites[0].StopAt)
 }
 
 // The detectors that came later are on for published models alone, unless a spec names them.
