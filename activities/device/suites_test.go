@@ -47,11 +47,11 @@ func TestSuitesAreTheSameForAll(t *testing.T) {
 		require.NotEqual(t, e.Result.Key, second[name].Result.Key)
 	}
 
-	// An Evaluate of the run's version 0 is one of its base model.
+	// An Evaluate of the run's version 0 is one of its base model, by the starter's settings.
 	index, err := run.ReadIndex(t.Context(), one.store, one.Base)
 	require.NoError(t, err)
 	loaded, err := one.Host.ResolveEvaluation(t.Context(), activities.ResolveEvaluationInput{ID: "apart", Input: json.RawMessage(
-		`{"policy":{"from":"model:` + index.Digest[:12] + `","compute_dtype":"float32"},"instances":3,"think":false,"turns":1,"max_new_tokens":8,"suites":[{"suite":"bandit-test","samples":2}]}`)})
+		`{"policy":{"from":"model:` + index.Digest[:12] + `","compute_dtype":"float32"},"instances":3,"think":false,"turns":1,"max_new_tokens":8,"protocol":"reprise","stop_at":[],"prefill":"rows","suites":[{"suite":"bandit-test","samples":2}]}`)})
 	require.NoError(t, err)
 	require.Equal(t, "apart", loaded.Run.ID)
 	require.Equal(t, []activities.PlanSuite{{Name: "bandit-test", Turns: 1, Rows: 6}}, loaded.Plan.Suites)

@@ -36,6 +36,7 @@ var evaluateRules = append([]*rule{
 	{path: "policy.base", inherits: "policy.base"},
 	{path: "policy.compute_dtype", inherits: "policy.compute_dtype"},
 	{path: "policy.chat_template_kwargs", inherits: "policy.chat_template_kwargs"},
+	{path: "prefill", inherits: "rollout.prefill"},
 	{path: "suites", inherits: "evaluation.suites"},
 }, inheritedRules("evaluation.instances", "evaluation.samples", "evaluation.seed", "evaluation.temperature",
 	"rollout.turns", "rollout.max_new_tokens", "rollout.think", "rollout.subgoals", "rollout.context_turns", "rollout.penalty", "rollout.format_penalty", "rollout.protocol", "rollout.stop_at")...)
@@ -92,6 +93,8 @@ func DecodeEvaluate(b []byte, known Known) (Evaluate, error) {
 			d.add("policy", Problem{Path: "policy.compute_dtype", Found: "a dtype beside policy.run", Allowed: "the run's own"})
 		case e.Run != "" && d.values["policy.chat_template_kwargs"] != nil:
 			d.add("policy", Problem{Path: "policy.chat_template_kwargs", Found: "variables beside policy.run", Allowed: "the run's own"})
+		case e.Run != "" && d.values["prefill"] != nil:
+			d.add("policy", Problem{Path: "prefill", Found: "a prefill beside policy.run", Allowed: "the run's own"})
 		}
 	}
 	if err := d.problems.Err(); err != nil {
@@ -125,6 +128,9 @@ func (e Evaluate) WithSuites(run *Train, known Known) (Train, error) {
 		}
 		if variables, ok := e.values["policy.chat_template_kwargs"].(json.RawMessage); ok {
 			t.Policy.ChatTemplateKwargs = variables
+		}
+		if prefill, ok := e.values["prefill"].(string); ok {
+			t.Rollout.Prefill = prefill
 		}
 	}
 	t.Evaluation.Every = 0
