@@ -141,7 +141,7 @@ gpu: ## what a machine with a card computes, and how fast (infra/gpu/run.sh wher
 	@PLUGIN=$(if $(filter file,$(origin PLUGIN)),cuda13,$(PLUGIN)) infra/gpu/run.sh $(GPUFLAGS)
 
 # LEARNFLAGS='--only smol-bandit --dir .reprise/learn': one setting, with a record of each run.
-learn: build servers plugin ## does it learn the right thing: Bandit, FrozenLake, Sokoban, WebShop, roles, rewards, three seeds each: two hours
+learn: build servers plugin pretrained ## does it learn the right thing: Bandit, FrozenLake, Sokoban, WebShop, roles, a published model, rewards, three seeds each: hours
 	@bin/reprise learn $(LEARNFLAGS)
 
 # STUDYFLAGS='--seeds 3 --out docs/study': the same flags for both.

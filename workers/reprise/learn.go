@@ -17,7 +17,7 @@ func learnCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "learn",
-		Short: "check that policies learn the right thing: bandit, FrozenLake, Sokoban, WebShop, roles, rewards, three seeds each",
+		Short: "check that policies learn the right thing: bandit, FrozenLake, Sokoban, WebShop, roles, a published model, rewards, three seeds each",
 		Long: `Trains in several settings with three seeds each, as Train workflows on its own dev
 stack, and measures the success on fixed instances before and after. A second table
 has the success of the episodes sampled during the short runs, and a third the metrics
@@ -37,6 +37,8 @@ the low arm 0.15 for certain, and success is the share of the high arm:
                                            from random to best play
   a lake for two, by Dr. MAS               rises by 3 standard errors
   a lake for two, by GRPO                  no promise: to compare
+  SmolLM2-135M on the bandit, all weights  success rises by 3 standard errors; the model is the
+  or adapters, and on lakes of random ends one of make pretrained
   rewards in parts (reward-NAME)           the part's metric ends in a range that it does not
                                            reach unpaid; reward-NAME-unpaid measures the part
                                            and does not pay it, to compare
