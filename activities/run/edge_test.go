@@ -15,7 +15,7 @@ func TestUnusableTokenizerIsRefused(t *testing.T) {
 	require.Equal(t, activities.KindModelInvalid, KindOf(fmt.Errorf("tokenizer: %w: %w", tokenizer.ErrFiles, activities.ErrModelInvalid)))
 }
 
-// What is wrong with a model does not mend itself: a run ends with it and is not tried again for ever.
+// No retry can correct a model, so a run whose model is wrong ends.
 func TestModelsAreNotTriedAgain(t *testing.T) {
 	for _, err := range []error{tokenizer.ErrNoTemplate, tokenizer.ErrTemplate, tokenizer.ErrRewritten, tokenizer.ErrFiles, tokenizer.ErrVocabulary} {
 		require.Equal(t, activities.KindModelInvalid, KindOf(fmt.Errorf("measure the contexts: %w", err)), err)

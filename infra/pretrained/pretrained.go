@@ -5,8 +5,6 @@ package pretrained
 import (
 	"archive/zip"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -133,7 +131,7 @@ func (p Pin) fetch(ctx context.Context, scratch, target string) error {
 func (p Pin) check(dir string) error {
 	for _, name := range slices.Sorted(maps.Keys(p.Folder)) {
 		path := filepath.Join(dir, name)
-		got, err := digest(path)
+		got, err := wheels.DigestOf(path)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrAltered, err)
 		}
@@ -142,17 +140,4 @@ func (p Pin) check(dir string) error {
 		}
 	}
 	return nil
-}
-
-func digest(path string) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	hash := sha256.New()
-	if _, err := io.Copy(hash, file); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(hash.Sum(nil)), nil
 }

@@ -63,7 +63,7 @@ func Fetch(ctx context.Context, pip []string, dir string, w Wheel, anywhere bool
 	if err != nil || len(found) != 1 {
 		return fmt.Errorf("%w: pip left %d wheels where one was asked for", ErrWheel, len(found))
 	}
-	if digest, err := digestOf(found[0]); err != nil {
+	if digest, err := DigestOf(found[0]); err != nil {
 		return err
 	} else if digest != w.Digest {
 		return fmt.Errorf("%w: %s has SHA-256 %s, pinned is %s", ErrWheel, filepath.Base(found[0]), digest, w.Digest)
@@ -86,16 +86,16 @@ func FindPip(ctx context.Context) ([]string, error) {
 	return nil, fmt.Errorf("%w: none of these runs: %s", ErrNoPip, strings.Join(tried, ", "))
 }
 
-// digestOf is the SHA-256 of a file, lower-case hex.
-func digestOf(path string) (string, error) {
+// DigestOf is the SHA-256 of a file, lower-case hex.
+func DigestOf(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("open the wheel: %w", err)
+		return "", fmt.Errorf("open a file to hash: %w", err)
 	}
 	defer file.Close()
 	hash := sha256.New()
 	if _, err := io.Copy(hash, file); err != nil {
-		return "", fmt.Errorf("read the wheel %s: %w", path, err)
+		return "", fmt.Errorf("hash %s: %w", path, err)
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }

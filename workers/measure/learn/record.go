@@ -2,8 +2,6 @@ package learn
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 
@@ -64,7 +63,7 @@ func readRecord(file string, text []byte) (out Outcome, found bool, err error) {
 	if err == nil {
 		err = json.Unmarshal(content, &r)
 	}
-	if err == nil && r.Spec != digest(text) {
+	if err == nil && r.Spec != canon.Digest(text) {
 		err = fmt.Errorf("%w: delete it, or name another --dir", ErrOtherSpec)
 	}
 	if err != nil {
@@ -75,7 +74,7 @@ func readRecord(file string, text []byte) (out Outcome, found bool, err error) {
 
 // writeRecord writes the record of a run, whole or not at all.
 func writeRecord(file string, text []byte, out Outcome) error {
-	content, err := json.MarshalIndent(record{Spec: digest(text), Outcome: out}, "", "  ")
+	content, err := json.MarshalIndent(record{Spec: canon.Digest(text), Outcome: out}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("record of run %s: %w", out.Run, err)
 	}
@@ -95,9 +94,4 @@ func writeFile(file string, content []byte) error {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
 	return nil
-}
-
-func digest(text []byte) string {
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
 }
