@@ -9,6 +9,8 @@ import (
 type pace struct {
 	began time.Time
 	from  int // iterations done at that time
+	last  time.Time
+	done  int // iterations done at the time last
 }
 
 // observe records how many iterations are done. The clock starts with the first one:
@@ -16,6 +18,9 @@ type pace struct {
 func (p *pace) observe(done int) {
 	if p.began.IsZero() && done > 0 {
 		p.began, p.from = time.Now(), done
+	}
+	if done > p.done {
+		p.last, p.done = time.Now(), done
 	}
 }
 
@@ -38,11 +43,12 @@ func (p *pace) left(done, of int) string {
 	return fmt.Sprintf(", %s left", left)
 }
 
+// estimate is as of the end of the newest iteration, so that it stays the same until the next one ends.
 func (p *pace) estimate(done, of int) (each, left time.Duration, ok bool) {
 	n := done - p.from
 	if p.began.IsZero() || n < 1 || of <= done {
 		return 0, 0, false
 	}
-	each = time.Since(p.began) / time.Duration(n)
+	each = p.last.Sub(p.began) / time.Duration(n)
 	return each, (each * time.Duration(of-done)).Round(time.Second), true
 }

@@ -99,7 +99,7 @@ func TestWatchSweepTellsHowFarItIs(t *testing.T) {
 	var out strings.Builder
 	w := &Watcher{run: "w-1", out: &out}
 	w.showSweep(pageOf(sweep.Running, sweep.Waiting, 1))
-	w.sweep.pace = pace{began: time.Now().Add(-20 * time.Second), from: 1}
+	w.sweep.pace = pace{began: time.Now().Add(-20 * time.Second), from: 1, last: time.Now(), done: 2}
 	w.showSweep(pageOf(sweep.Running, sweep.Waiting, 2))
 	require.NotContains(t, out.String(), "iterations")
 	w.sweep.progressAt = time.Now().Add(-progressEvery)
