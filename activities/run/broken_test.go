@@ -67,6 +67,86 @@ func TestCheckBroken(t *testing.T) {
 		"group 0, member 1, turn 1: division by zero; group 1, member 2, turn 1: division by zero: the environment has to be mended")
 }
 
+// A group is left out if fewer than half of its members are left, or fewer than two: below, at and above it.
+func TestDropsGroups(t *testing.T) {
+	for _, c := range []struct {
+		members, broken int
+		whole           bool
+	}{
+		{1, 0, false}, {1, 1, true}, {2, 0, false}, {2, 1, true}, {2, 2, true}, {3, 1, false}, {3, 2, true}, {4, 1, false}, {4, 2, false}, {4, 3, true},
+		{5, 2, false}, {5, 3, true}, {6, 3, false}, {6, 4, true}, {7, 3, false}, {7, 4, true},
+	} {
+		// The group stands between two whole ones, in a later round.
+		var rows []TrajectoryRow
+		for i := range 3 * c.members {
+			rows = append(rows, TrajectoryRow{Row: int32(100 + i), Group: int32(10 + i/c.members), Member: int32(i % c.members), Environment: "game", StateKeys: []string{"s", "t"}, PromptLengths: make([]int32, 1)})
+		}
+		var bad []BrokenRow
+		for n := range c.broken {
+			bad = append(bad, BrokenRow{Row: int32(100 + c.members + n), Turn: 2, Message: "division by zero"})
+		}
+		dropped := Drop(rows, bad, c.members)
+		want := c.broken
+		if c.whole {
+			want = c.members
+		}
+		require.Len(t, dropped, want, "%+v", c)
+		for n, b := range dropped {
+			require.EqualValues(t, 100+c.members+n, b.Row, "in their order")
+			if n < c.broken {
+				require.Equal(t, bad[n], b)
+			} else {
+				require.EqualValues(t, -1, b.Turn)
+				require.Equal(t, fmt.Sprintf("left out with its group: %d of %d members are left", c.members-c.broken, c.members), b.Message)
+			}
+			r := rows[c.members+n]
+			require.Equal(t, TrajectoryRow{Row: b.Row, Group: 11, Member: int32(n), Environment: "game", StateKeys: []string{"s"}, Dropped: true}, r)
+		}
+		require.Len(t, Live(rows), 3*c.members-want)
+		groups := groupsOf(rows, c.members)
+		require.Len(t, groups, 3)
+		require.Equal(t, []int{c.members, c.members - want, c.members}, []int{len(groups[0]), len(groups[1]), len(groups[2])})
+	}
+}
+
+// So many episodes may break, and none more; those that were drawn again since count. An error names the first
+// five.
+func TestBrokenShare(t *testing.T) {
+	for _, c := range []struct {
+		broken, redrawn, episodes int
+		share                     float64
+		bad                       bool
+	}{
+		{0, 0, 8, 0, false}, {1, 0, 8, 0, true}, {0, 1, 8, 0, true}, {1, 0, 8, 0.125, false}, {2, 0, 8, 0.125, true}, {1, 1, 8, 0.125, true},
+		{1, 1, 8, 0.25, false}, {2, 1, 8, 0.25, true}, {8, 0, 8, 1, false},
+	} {
+		var rows []int32
+		for n := range c.broken {
+			rows = append(rows, int32(n))
+		}
+		err := CheckBroken(broke(rows...), c.redrawn, c.episodes, 4, c.share)
+		require.Equal(t, c.bad, err != nil, "%+v", c)
+		if c.bad {
+			require.ErrorIs(t, err, activities.ErrEnvironmentBroke)
+		}
+	}
+	err := CheckBroken(broke(0, 5, 6, 11, 12, 13), 2, 16, 4, 0.5)
+	require.NoError(t, err)
+	err = CheckBroken(broke(0, 5, 6, 11, 12, 13), 3, 16, 4, 0.5)
+	require.EqualError(t, err, "the environment broke in 9 of 16 episodes, and environment.broken_share is 0.5: "+
+		"group 0, member 0, turn 1: division by zero; group 1, member 1, turn 1: division by zero; group 1, member 2, turn 1: division by zero; "+
+		"group 2, member 3, turn 1: division by zero; group 3, member 0, turn 1: division by zero; 3 drawn again: the environment has to be mended")
+}
+
+// What broke and what is left out are shares of all episodes.
+func TestBrokenMetrics(t *testing.T) {
+	m := activities.Metrics{}
+	BrokenMetrics(m, broke(1), broke(1, 2, 3), 8)
+	require.Equal(t, activities.Metrics{"broken/mean": 0.125, "broken/left_out": 0.375}, m)
+	BrokenMetrics(m, nil, nil, 0)
+	require.Equal(t, activities.Metrics{"broken/mean": 0, "broken/left_out": 0}, m)
+}
+
 // Selection, figures and credit of a rollout with dropped rows are those of the same rows without
 // them, to the bit.
 func TestDroppedRowsAreAsIfTheyHadNeverBeen(t *testing.T) {

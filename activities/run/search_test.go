@@ -1,11 +1,14 @@
 package run
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -135,4 +138,195 @@ func kept(rows []ChoiceRow) []int32 {
 		}
 	}
 	return out
+}
+
+// Groups of later rounds have the same slots as those of the first, and other turns: all of them are learned
+// from, each once.
+func TestTrainedOfRounds(t *testing.T) {
+	row := func(row, group int32, turns int) TrajectoryRow {
+		return TrajectoryRow{Row: row, Group: group, PromptLengths: make([]int32, turns)}
+	}
+	branches := []BranchRow{
+		{0, 0, 3, false}, {0, 1, 0, false}, {1, 0, 3, true}, {1, 1, 1, false}, // round 1
+		{2, 0, 3, false}, {2, 1, 0, false}, {3, 0, 3, true}, {3, 1, 1, false}, // round 2
+	}
+	rows := []TrajectoryRow{row(0, 0, 2), row(1, 0, 2), row(2, 1, 2), row(3, 1, 2)}
+	trained, err := Trained(rows, branches)
+	require.NoError(t, err)
+	require.Equal(t, [][]bool{{true, true}, {false, true}, {true, true}, {false, true}}, trained)
+
+	// The same where the update learns from some of the rows.
+	trained, err = Trained([]TrajectoryRow{rows[1], rows[3]}, branches)
+	require.NoError(t, err)
+	require.Equal(t, [][]bool{{true, true}, {true, true}}, trained)
+	trained, err = Trained(rows[2:], branches)
+	require.NoError(t, err)
+	require.Equal(t, [][]bool{{true, true}, {false, true}}, trained)
+
+	// One slot in two turns is two turns.
+	trained, err = Trained([]TrajectoryRow{row(0, 0, 2), row(1, 0, 2)}, []BranchRow{{0, 0, 1, false}, {0, 1, 1, false}, {1, 0, 1, true}, {1, 1, 2, false}})
+	require.NoError(t, err)
+	require.Equal(t, [][]bool{{true, true}, {false, true}}, trained)
+
+	trained, err = Trained(rows, nil)
+	require.NoError(t, err)
+	require.Nil(t, trained, "all turns of all rows")
+	_, err = Trained([]TrajectoryRow{row(3, 1, 3)}, branches)
+	require.ErrorContains(t, err, "turn 3 of row 3 has no branch")
+}
+
+// The rows of a later round have later numbers; the slots are those of its tables.
+func TestBranchesOfRounds(t *testing.T) {
+	turns := []Turn{searchTurn(1, 1, make([]float64, 3), nil, nil), searchTurn(2, 1, make([]float64, 3), []bool{true, false, true}, nil)}
+	require.Nil(t, Branches(turns, 0), "nothing was chosen")
+	require.Nil(t, Branches(nil, 0))
+	turns[0].Slots, turns[1].Slots = []int32{2, 2, 5}, []int32{2, 3, 4}
+	want := []BranchRow{{0, 0, 2, false}, {0, 1, 2, false}, {1, 0, 2, true}, {2, 0, 5, false}, {2, 1, 4, false}}
+	require.Equal(t, want, Branches(turns, 0))
+	for i := range want {
+		want[i].Row += 30
+	}
+	require.Equal(t, want, Branches(turns, 30))
+	turns[1].Slots = []int32{2, 3, 2}
+	require.True(t, Branches(turns, 0)[4].Inherited, "the second turn alone is shared")
+}
+
+// What was searched and not kept is counted in turns and in tokens.
+func TestSearchedOf(t *testing.T) {
+	played := []Turn{searchTurn(1, 2, make([]float64, 4), nil, nil), searchTurn(2, 2, make([]float64, 4), []bool{true, true, false, true}, nil)}
+	played[0].Generate[1].SampledIDs, played[1].Generate[0].SampledIDs = []int32{1, 2, 3}, []int32{1, 2, 3, 4, 5}
+	branches := []BranchRow{{0, 0, 0, false}, {0, 1, 1, false}, {1, 0, 2, false}, {1, 1, 3, false}}
+	require.Equal(t, Searched{Turns: 3, Tokens: 3 + 1 + 5}, SearchedOf(played, branches))
+	require.Equal(t, Searched{Turns: 7, Tokens: 3 + 3 + 5 + 2}, SearchedOf(played, nil))
+	m := activities.Metrics{}
+	Searched{Turns: 3, Tokens: 9}.Metrics(m)
+	require.Equal(t, activities.Metrics{"rollout/searched_turns": canon.Float(3), "rollout/searched_tokens": canon.Float(9)}, m)
+}
+
+// playSearch plays a round of searches at random and stores it as the steps of a rollout do. It returns the stored
+// turns, and the tokens that were sampled.
+func playSearch(t *testing.T, s store.Store, search spec.Search, groups, slots, most, round int, seed uint64) (refs []store.TurnRefs, tokens int) {
+	t.Helper()
+	numbers := rand.New(rand.NewPCG(seed, uint64(round)))
+	task := Task{Search: search}
+	for turn, over := 1, false; !over; turn++ {
+		before, err := ReadTurns(t.Context(), s, refs)
+		require.NoError(t, err)
+		var now Turn
+		for i := range groups * slots {
+			g := GenerateRow{Row: int32(i), Group: int32(i / slots), Member: int32(i % slots)}
+			g.Alive = task.Samples(i%slots, turn)
+			if turn > 1 {
+				last := before[turn-2]
+				g.Alive = g.Alive && last.Generate[i].Alive && !last.Step[i].Done
+			}
+			st := StepRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive, Done: true}
+			if g.Alive {
+				for range 1 + numbers.IntN(3) {
+					tokens++
+					g.SampledIDs = append(g.SampledIDs, int32(tokens))
+				}
+				st.Done, st.Reward = turn == most || numbers.IntN(4) == 0, float64(numbers.IntN(3))
+			}
+			now.Generate, now.Step = append(now.Generate, g), append(now.Step, st)
+		}
+		refs = append(refs, putTurn(t, s, round, now))
+		turns, err := ReadTurns(t.Context(), s, refs)
+		require.NoError(t, err)
+		var choices []ChoiceRow
+		over = turn == most
+		if !search.Whole {
+			choices, over, err = ChooseRows(search, slots, turns, over)
+			require.NoError(t, err)
+		} else if over {
+			choices, _, err = ChooseRows(search, slots, turns, true)
+			require.NoError(t, err)
+		}
+		if choices != nil {
+			ref := putTable(t, s, choices)
+			refs[len(refs)-1].Choices = &ref
+		}
+	}
+	return refs, tokens
+}
+
+// Whatever the search and the round, each sampled token is in the trajectories, or it is inherited or was not
+// kept.
+func TestTokensOfSearchesAreKept(t *testing.T) {
+	for _, r := range []spec.Rollout{
+		{Search: spec.BeamSearch, Beam: 2, Candidates: 2, GroupSize: 4}, {Search: spec.GreedySearch, Candidates: 3, GroupSize: 2},
+		{Search: spec.BestOfN, Candidates: 3, GroupSize: 2}, {Search: spec.LookaheadSearch, Candidates: 2, Depth: 2, GroupSize: 2},
+	} {
+		for seed := range uint64(3) {
+			s := store.NewMemory()
+			const groups, most = 2, 4
+			for round := range 2 {
+				refs, tokens := playSearch(t, s, r.SearchOf(), groups, r.GroupSlots(), most, round, seed)
+				turns, err := ReadTurns(t.Context(), s, refs)
+				require.NoError(t, err)
+				require.Len(t, turns[0].Generate, groups*r.GroupSize, r.Search)
+				branches := Branches(turns, 0)
+				var rows []TrajectoryRow
+				for i := range turns[0].Generate {
+					row := TrajectoryRow{Row: int32(i), Group: turns[0].Generate[i].Group}
+					for _, turn := range turns {
+						if g := turn.Generate[i]; g.Alive {
+							require.EqualValues(t, i/r.GroupSize, g.Group, "a row stays in its group")
+							row.PromptLengths, row.SampledLengths = append(row.PromptLengths, 0), append(row.SampledLengths, int32(len(g.SampledIDs)))
+						}
+					}
+					rows = append(rows, row)
+				}
+				var played []Turn
+				for _, ref := range refs {
+					ref.Choices = nil
+					turn, err := ReadTurns(t.Context(), s, []store.TurnRefs{ref})
+					require.NoError(t, err)
+					played = append(played, turn...)
+				}
+				require.Equal(t, tokens, SampledTokens(rows, branches)+SearchedOf(played, branches).Tokens, "%s, seed %d", r.Search, seed)
+				trained, err := Trained(rows, branches)
+				require.NoError(t, err)
+				learned := 0
+				for i, of := range trained {
+					for k, yes := range of {
+						if yes {
+							learned += int(rows[i].SampledLengths[k])
+						}
+					}
+				}
+				require.Equal(t, SampledTokens(rows, branches), learned, "%s, seed %d", r.Search, seed)
+			}
+		}
+	}
+}
+
+// Each search of a group chooses among its own slots, in every group: a better row of another search or group
+// makes no difference.
+func TestSearchesOfAGroupAreApart(t *testing.T) {
+	s := spec.Rollout{Search: spec.GreedySearch, Candidates: 2}.SearchOf()
+	// Two groups of two searches of two candidates.
+	turns := []Turn{searchTurn(1, 4, []float64{1, 0, 8, 9, -3, -2, -5, -5}, nil, nil)}
+	choices, over, err := ChooseRows(s, 4, turns, false)
+	require.NoError(t, err)
+	require.False(t, over)
+	require.Equal(t, []int32{0, 3, 5, 6}, kept(choices), "equal scores keep the first")
+	for i, want := range []ChoiceRow{
+		{Row: 0, Group: 0, Member: 0, Alive: true, Score: 1, Kept: true, Next: []int32{0, 1}}, {Row: 1, Group: 0, Member: 1, Alive: true},
+		{Row: 2, Group: 0, Member: 2, Alive: true, Score: 8}, {Row: 3, Group: 0, Member: 3, Alive: true, Score: 9, Kept: true, Next: []int32{2, 3}},
+		{Row: 4, Group: 1, Member: 0, Alive: true, Score: -3}, {Row: 5, Group: 1, Member: 1, Alive: true, Score: -2, Kept: true, Next: []int32{4, 5}},
+		{Row: 6, Group: 1, Member: 2, Alive: true, Score: -5, Kept: true, Next: []int32{6, 7}}, {Row: 7, Group: 1, Member: 3, Alive: true, Score: -5},
+	} {
+		require.Equal(t, want, choices[i])
+	}
+	last, _, err := ChooseRows(s, 4, turns, true)
+	require.NoError(t, err)
+	require.Equal(t, [][]int32{{0}, {1}, {2}, {3}}, [][]int32{last[0].Next, last[3].Next, last[5].Next, last[6].Next}, "a trajectory each")
+
+	// Penalties count as rewards do, and those of a row that had ended do not.
+	turns[0].Step[1].Penalty, turns[0].Step[0].Penalty = 0, -2
+	choices, _, err = ChooseRows(s, 4, turns, false)
+	require.NoError(t, err)
+	require.Equal(t, []int32{1, 3, 5, 6}, kept(choices))
+	require.Equal(t, -1.0, choices[0].Score)
 }
