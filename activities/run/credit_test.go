@@ -213,10 +213,16 @@ func TestTrainingSignal(t *testing.T) {
 	require.Equal(t, activities.Metrics{"critic/advantages/max": 1.5, "critic/advantages/min": -1.5}, signal.Metrics)
 
 	// Whether a row is worth a step follows from its advantages without the weight: below, at and above.
-	for least, want := range map[float64][]bool{1.4: {true, true, true, true}, 1.5: {true, true, true, true}, 1.75: {false, false, true, true}, 2: {false, false, true, true}, 2.25: {false, false, false, false}} {
-		_, signal, err = signalOf(t, spec.Settings{Credit: spec.Credit{Algorithm: "dr_grpo"}, Selection: spec.Selection{LeastAdvantage: least}}, rows, scoresOf(rows, 0))
+	for _, c := range []struct {
+		least float64
+		want  []bool
+	}{
+		{1.4, []bool{true, true, true, true}}, {1.5, []bool{true, true, true, true}}, {1.75, []bool{false, false, true, true}}, {2, []bool{false, false, true, true}},
+		{2.25, []bool{false, false, false, false}},
+	} {
+		_, signal, err = signalOf(t, spec.Settings{Credit: spec.Credit{Algorithm: "dr_grpo"}, Selection: spec.Selection{LeastAdvantage: c.least}}, rows, scoresOf(rows, 0))
 		require.NoError(t, err)
-		require.Equal(t, want, signal.Worth, "%v", least)
+		require.Equal(t, c.want, signal.Worth, "%v", c.least)
 	}
 	signal.Keep([]bool{false, true, false, true})
 	require.Equal(t, [][]float64{{1.5, 1.5, 1.5}, {-1, -1, -1}}, signal.Advantages)
