@@ -159,7 +159,7 @@ func TestReward(t *testing.T) {
 		"reward/first_attempt/mean": 18.0 / 5, "reward/improvement/mean": -1.0 / 5,
 		// returns: 4 − 0, 0, 11 − 6, 0, 13 − 5.5
 		"reward/weighted_mean": (4 + 0 + 5 + 0 + 7.5) / 5,
-		"attempts/first": 1, // a figure of the module over all episodes: each paid something
+		"attempts/first":       1, // a figure of the module over all episodes: each paid something
 	} {
 		require.InDelta(t, want, float64(out.Metrics[name]), 1e-12, name)
 	}

@@ -6,8 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/envs"
 	_ "github.com/reprise-rl/reprise/envs/all"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 )
 
 // An environment's own figures are means an episode, under its label in rollouts and in
@@ -77,4 +79,134 @@ func TestChosenGroups(t *testing.T) {
 	require.InDelta(t, math.Sqrt2, float64(RolloutMetrics(task, rows)["rollout/chosen_in_group_reward_std"]), 1e-12)
 	rows[2].Selected, rows[3].Selected = true, true
 	require.InDelta(t, 5/math.Sqrt2, float64(RolloutMetrics(task, rows)["rollout/chosen_in_group_reward_std"]), 1e-12)
+}
+
+// counted is a row with figures of its own: each sum over rows is told from each other one.
+func counted(row, group int32, label string, success bool, executed, effective, invalid []int32, rewards ...float64) TrajectoryRow {
+	r := TrajectoryRow{
+		Row: row, Group: group, Environment: label, Success: success, Valid: row != 1, Truncated: row == 2 || row == 5, Rewards: rewards, Penalties: make([]float64, len(rewards)),
+		Executed: executed, Effective: effective, Invalid: invalid, Actions: make([]string, len(rewards)), StateKeys: make([]string, len(rewards)+1), PromptLengths: make([]int32, len(rewards)),
+	}
+	r.Penalties[0] = -0.5
+	for k := range rewards {
+		r.SampledLengths = append(r.SampledLengths, row+1)
+		for n := range row + 1 {
+			r.IDs, r.RolloutLogProbs = append(r.IDs, 100*row+10*int32(k)+n), append(r.RolloutLogProbs, -float32(row))
+		}
+	}
+	return r
+}
+
+// mixedRows are three groups of two, the third of a second round. Its last row is dropped.
+func mixedRows() []TrajectoryRow {
+	return []TrajectoryRow{
+		counted(0, 0, "a", true, []int32{2, 0}, []int32{1, 0}, []int32{0, 1}, 1, 3), counted(1, 0, "a", false, []int32{1}, []int32{1}, []int32{3}, 2),
+		counted(2, 1, "b", false, []int32{3}, []int32{1}, []int32{1}, 0), counted(3, 1, "b", false, []int32{0}, []int32{0}, []int32{2}, 0),
+		counted(4, 2, "a", true, []int32{1, 1, 2}, []int32{1, 0, 2}, []int32{0, 0, 0}, 2, 0, 8), {Row: 5, Group: 2, Environment: "a", Dropped: true},
+	}
+}
+
+func figures(t *testing.T, want map[string]float64, got activities.Metrics) {
+	t.Helper()
+	for name, w := range want {
+		require.Contains(t, got, name)
+		require.InDelta(t, w, float64(got[name]), 1e-12, name)
+	}
+}
+
+// The figures of a rollout are over the rows of all rounds that are left, by environment and together.
+func TestRolloutMetrics(t *testing.T) {
+	task := &Task{Groups: 3, Members: 2, Parts: envs.Mixture{{Label: "a"}, {Label: "b"}}}
+	rows := mixedRows()
+	rows[1].Selected, rows[4].Selected = true, true
+	m := RolloutMetrics(task, rows)
+	figures(t, map[string]float64{
+		"rollout/trajectories": 5, "rollout/selected_rows": 2,
+		// penalised returns: 3.5 and 1.5, −0.5 twice, 9.5 alone
+		"rollout/in_group_reward_std": math.Sqrt2 / 3, "rollout/chosen_in_group_reward_std": math.Sqrt2 / 2,
+		"rollout/executable_turns": 6.0 / 8, "turns/mean": 8.0 / 5,
+		"reward/mean": (4 + 2 + 0 + 0 + 10) / 5.0, "reward/penalised_mean": (4+2+0+0+10)/5.0 - .5, "success/mean": 2.0 / 5, "valid/mean": 4.0 / 5, "truncated/mean": 1.0 / 5,
+		"response_length/mean": (2 + 2 + 3 + 4 + 15) / 5.0,
+		"train/a/success":      2.0 / 3, "train/a/reward": 16.0 / 3, "train/a/pass@2": 1, "train/a/num_actions": 7.0 / 3, "train/a/action_is_effective": 5.0 / 7, "train/a/action_is_valid": 7.0 / 11,
+		"train/b/success": 0, "train/b/reward": 0, "train/b/pass@2": 0, "train/b/num_actions": 3.0 / 2, "train/b/action_is_effective": 1.0 / 3, "train/b/action_is_valid": 3.0 / 6,
+		"rollout/distinct_1": 1,
+	}, m)
+	// Sums over the groups are those over the rows.
+	require.InDelta(t, float64(m["reward/mean"])*5, float64(m["train/a/reward"])*3+float64(m["train/b/reward"])*2, 1e-12)
+
+	// Texts are compared by what was sampled, and not by prompts.
+	same := []TrajectoryRow{counted(1, 0, "a", false, []int32{1}, []int32{1}, []int32{0}, 1), counted(1, 0, "a", false, []int32{1}, []int32{1}, []int32{0}, 1)}
+	require.EqualValues(t, .5, RolloutMetrics(task, same)["rollout/distinct_1"])
+	for i := range same {
+		same[i].PromptLengths, same[i].IDs = []int32{1}, append([]int32{int32(900 + i)}, same[i].IDs...)
+	}
+	require.EqualValues(t, .5, RolloutMetrics(task, same)["rollout/distinct_1"])
+}
+
+// Figures are the same to the bit, however often they are computed: no order of a map is in their sums.
+func TestFiguresAreTheSame(t *testing.T) {
+	task := &Task{Groups: 3, Members: 2, Parts: envs.Mixture{{Label: "a"}, {Label: "b"}}}
+	rows := mixedRows()
+	for i := range rows[:5] {
+		for k := range rows[i].Rewards {
+			rows[i].Rewards[k] += 0.1 * float64(i+k)
+		}
+	}
+	var first []byte
+	for range repeats {
+		b, err := canon.Marshal([]activities.Metrics{RolloutMetrics(task, rows), EvaluationMetrics(task, rows)})
+		require.NoError(t, err)
+		if first == nil {
+			first = b
+		}
+		require.Equal(t, string(first), string(b))
+	}
+}
+
+// The scores' figures are over all sampled tokens of all rows, each token's beside its own.
+func TestScoreMetrics(t *testing.T) {
+	rows := []TrajectoryRow{{RolloutLogProbs: []float32{-1, -2}}, {RolloutLogProbs: []float32{-4}}, {}}
+	scores := []ScoreRow{{LogProbs: []float32{-1, -2.5}, Entropies: []float32{1, 2}}, {LogProbs: []float32{-2}, Entropies: []float32{6}}, {}}
+	require.Equal(t, activities.Metrics{
+		"actor/entropy": 3, "training/rollout_logprob_diff_mean": canon.Float(2.5 / 3), "training/rollout_logprob_diff_max": 2,
+	}, ScoreMetrics(rows, scores))
+	require.Equal(t, activities.Metrics{"actor/entropy": 0, "training/rollout_logprob_diff_mean": 0, "training/rollout_logprob_diff_max": 0}, ScoreMetrics(nil, nil))
+}
+
+// An evaluation's figures are by instance: pass@k of as many samples as each has, at powers of two and at all.
+func TestEvaluationMetrics(t *testing.T) {
+	task := &Task{Groups: 3, Members: 3, Parts: envs.Mixture{{Label: "a"}, {Label: "b"}}}
+	var rows []TrajectoryRow
+	for i, success := range []bool{true, false, false, false, false, false, true, true, false} {
+		label := "a"
+		if i >= 6 {
+			label = "b"
+		}
+		r := counted(int32(i), int32(i/3), label, success, []int32{1}, []int32{1}, []int32{1}, float64(i))
+		rows = append(rows, r)
+	}
+	rows[8] = TrajectoryRow{Row: 8, Group: 2, Environment: "b", Dropped: true}
+	m := EvaluationMetrics(task, rows)
+	figures(t, map[string]float64{
+		"trajectories": 8, "success/mean": 3.0 / 8, "reward/mean": 28.0 / 8, "num_actions": 1, "action_is_valid": .5,
+		// solved 1 of 3, 0 of 3, 2 of 2
+		"pass@1": (1.0/3 + 0 + 1) / 3, "pass@2": (2.0/3 + 0 + 1) / 3, "pass@3": (1.0 + 0) / 2, // an instance with two samples has no pass@3
+		"a/success": 1.0 / 6, "a/reward": 15.0 / 6, "b/success": 1, "b/reward": 13.0 / 2, "b/num_actions": 1,
+		// row i has i + 1 tokens of log-prob −i
+		"entropy/mean": (0 + 2 + 6 + 12 + 20 + 30 + 42 + 56) / 36.0,
+	}, m)
+	require.NotContains(t, m, "pass@4")
+	require.Less(t, float64(m["success/low"]), 3.0/8)
+	require.Greater(t, float64(m["success/high"]), 3.0/8)
+
+	task = &Task{Groups: 3, Members: 1, Parts: envs.Mixture{{Label: "a"}}}
+	m = EvaluationMetrics(task, rows[:3])
+	require.NotContains(t, m, "pass@1", "one sample of an instance")
+	require.NotContains(t, m, "a/success")
+}
+
+// Means and shares of nothing are 0.
+func TestMeans(t *testing.T) {
+	require.Equal(t, []float64{0, 2, 0, .25, 0}, []float64{Mean(nil), Mean([]float64{1, 2, 3}), share(0, 0), share(1, 4), share(0, 3)})
+	require.Equal(t, 6, Total([]int32{1, 2, 3}))
 }
