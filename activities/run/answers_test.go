@@ -193,8 +193,7 @@ func TestReadAnswers(t *testing.T) {
 // game is a foreign environment that has described itself.
 func game(t *testing.T) envs.Environment {
 	t.Helper()
-	env, err := envs.New(foreign.Name, []byte(`{"name":"guess","description":{"protocol":1,"version":"1","instructions":"Guess.","actions":["1","2","3"],`+
-		`"max_actions":5,"max_actions_per_turn":2,"instances":9,"widest":["Guess a number."],"replayable":true}}`))
+	env, err := envs.New(foreign.Name, []byte(guessing))
 	require.NoError(t, err)
 	return env
 }
@@ -244,7 +243,7 @@ func TestRecordedTask(t *testing.T) {
 	}
 	a := rc.Address(task, 1, activities.Rollout{Iteration: 5}, 0, 0)
 	require.Empty(t, recorded.Env(0).Reset(a.Instance, a.Chance).Observation(), "another iteration's is not recorded")
-	require.Equal(t, "Guess a number.", task.Env(0).Reset(a.Instance, a.Chance).Observation(), "the task is as before")
+	require.Equal(t, "Guess.", task.Env(0).Reset(a.Instance, a.Chance).Observation(), "the task is as before")
 
 	plain := &Task{Parts: task.Parts[1:]}
 	same, err := plain.Recorded()

@@ -112,3 +112,59 @@ func TestBranchesAreWeighed(t *testing.T) {
 	require.EqualValues(t, float32(.3), alone[0].Advantages[0], "nothing changes without branches")
 	require.ErrorIs(t, WeighBranches(trees, batch, -1), store.ErrInvalid)
 }
+
+// The pivots of each group and tree are its own, in every round, and so are their places. The newest come last, and
+// the buffer keeps so many.
+func TestPivotsOfGroups(t *testing.T) {
+	trees := spec.Trees{Trees: 2, Branches: 2, Expansions: 1, Pivots: true}
+	row := func(at int32, rewards ...float64) TrajectoryRow {
+		return TrajectoryRow{Row: at, Group: at / 6, Member: at % 6, Rewards: rewards, PromptLengths: make([]int32, len(rewards))}
+	}
+	rows := []TrajectoryRow{
+		row(0, 0, 0), row(1, 0, 1), row(2, 0, 0), row(3, 0), row(4), row(5), // the first tree has a pivot after one of two turns
+		row(6, 0, 0, 0, 0, 0), row(7, 0, 0, 0, 0), row(8), row(9, 0, 0, 1), row(10, 0), row(11, -1, 1), // both trees have one
+	}
+	Unplayed(rows)
+	branches := []BranchRow{{2, 0, 0, true}, {2, 1, 2, false}, {3, 0, 0, true}, {9, 0, 6, true}, {9, 1, 6, true}, {10, 0, 7, true}, {11, 0, 7, true}, {8, 0, 6, true}, {8, 1, 6, true}}
+	after, m := Pivots(trees, []PivotRow{{Position: .1}}, rows, branches)
+	require.Equal(t, []PivotRow{{.1, false}, {.5, false}, {.4, true}, {.25, false}}, after, "a sum of 0 is no success")
+	require.Equal(t, []canon.Float{3, canon.Float(1.0 / 3)}, []canon.Float{m["pivots/number"], m["pivots/saved"]})
+	sameBytes(t, func() []PivotRow {
+		again, _ := Pivots(trees, []PivotRow{{Position: .1}}, rows, branches)
+		return again
+	})
+	require.Len(t, Roots(trees, rows), 4)
+	for i, r := range Roots(trees, rows) {
+		require.EqualValues(t, []int{0, 1, 6, 7}[i], r.Row)
+	}
+	for _, n := range []int{9_996, 9_997, 9_998} {
+		after, _ := Pivots(trees, make([]PivotRow, n), rows, branches)
+		require.Len(t, after, min(n+3, 10_000))
+		require.Equal(t, PivotRow{.25, false}, after[len(after)-1])
+	}
+}
+
+// A trajectory whose rewards add up to 0 has failed, and one above has not; the weight of branches is over the tokens of
+// the batch, in whatever group the branch is.
+func TestPivotsAtTheBoundary(t *testing.T) {
+	trees := spec.Trees{Trees: 1, Branches: 1, Expansions: 1, Pivots: true, Gamma: 1}
+	turn := func(n int, rewards ...float64) Turn {
+		out := searchTurn(n, 2, rewards, []bool{true, false, true, false, true, false}, nil)
+		for i := range out.Step {
+			out.Step[i].Reward = rewards[i]
+		}
+		return out
+	}
+	turns := []Turn{turn(1, 1, 0, 1, 0, 1, 0), turn(2, -1, 0, -.75, 0, -1.25, 0)}
+	forks, err := PivotForks(trees, turns, nil, func(group int) draw.Address { return draw.Address{Group: int64(group)} })
+	require.NoError(t, err)
+	require.Equal(t, []int32{1, 5}, []int32{forks[0].Row, forks[1].Row})
+	require.Len(t, forks, 2)
+	_, err = PivotForks(spec.Trees{Trees: 2, Branches: 1, Expansions: 1, Pivots: true}, turns, nil, nil)
+	require.ErrorIs(t, err, store.ErrInvalid, "six rows are no groups of four")
+
+	batch := []BatchRow{{Row: 4, Mask: []bool{true}, Advantages: []float32{1}}, {Row: 5, Mask: []bool{true, true}, Advantages: []float32{1, 2}}}
+	require.NoError(t, WeighBranches(trees, batch, 2))
+	require.InDeltaSlice(t, []float32{3}, batch[0].Advantages, 1e-6)
+	require.InDeltaSlice(t, []float32{3, 6}, batch[1].Advantages, 1e-6)
+}

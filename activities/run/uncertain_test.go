@@ -93,3 +93,43 @@ func TestUncertainForks(t *testing.T) {
 	_, err = UncertainForks(trees, vocabulary, unknown, address)
 	require.ErrorIs(t, err, store.ErrInvalid)
 }
+
+// Each group has its own draws and its own rows, and a turn that the group has no room for begins nothing.
+func TestUncertainForksOfGroups(t *testing.T) {
+	trees := spec.Trees{Trees: 2, Branches: 2, Expansions: 1, Uncertain: true, Rows: 2, EntropyWeight: 0.2, Probability: 1}
+	turns := []Turn{searchTurn(1, 4, make([]float64, 12), nil, nil), searchTurn(2, 4, make([]float64, 12), nil, nil), searchTurn(3, 4, make([]float64, 12), nil, nil)}
+	turns[1].Generate[4].Alive, turns[2].Generate[4].Alive = false, false // the first of the second group has one turn
+	turns[1].Generate[8].Alive, turns[1].Generate[9].Alive = false, false // the third group's have one
+	turns[2].Generate[8].Alive, turns[2].Generate[9].Alive = false, false
+	address := func(group int) draw.Address { return draw.Address{Purpose: draw.Fork, Group: int64(20 + group)} }
+	forks, err := UncertainForks(trees, 100, turns, address)
+	require.NoError(t, err)
+	u := func(group, member, turn, number int) float64 {
+		a := address(group)
+		a.Member, a.Turn, a.Step = int64(member), int64(turn), int64(number)
+		return a.Rand().Float64()
+	}
+	// With a probability of 1 every question begins a branch.
+	require.Equal(t, []ForkRow{
+		{Row: 2, Group: 0, Member: 2, Parent: 0, Turn: 1, Places: 1, Draw: u(0, 0, 1, 0)}, {Row: 3, Group: 0, Member: 3, Parent: 0, Turn: 1, Places: 1, Draw: u(0, 0, 1, 1)},
+		{Row: 6, Group: 1, Member: 2, Parent: 5, Turn: 1, Places: 1, Draw: u(1, 1, 1, 0)}, {Row: 7, Group: 1, Member: 3, Parent: 5, Turn: 1, Places: 1, Draw: u(1, 1, 1, 1)},
+		{Row: 10, Group: 2, Member: 2, Parent: 8, Places: 1}, {Row: 11, Group: 2, Member: 3, Parent: 8, Places: 1},
+	}, forks)
+	require.Equal(t, 1, FirstTurn(forks))
+	_, err = UncertainForks(trees, 100, []Turn{searchTurn(1, 3, make([]float64, 6), nil, nil)}, address)
+	require.ErrorIs(t, err, store.ErrInvalid, "six rows are no groups of four")
+}
+
+// How uncertain a turn is, is the mean over its first tokens, over the logarithm of the vocabulary.
+func TestSurprise(t *testing.T) {
+	l := float32(math.Log(10))
+	turn := func(logProbs ...float32) GenerateRow { return GenerateRow{RolloutLogProbs: logProbs} }
+	require.InDelta(t, 1, surprise(turn(-2*l), 100), 1e-6)
+	require.InDelta(t, .75, surprise(turn(-l, -2*l), 100), 1e-6)
+	require.Zero(t, surprise(turn(), 100))
+	twenty := slices.Repeat([]float32{-l}, 20)
+	require.InDelta(t, .5, surprise(turn(twenty...), 100), 1e-6)
+	require.InDelta(t, .5, surprise(turn(append(twenty, -50)...), 100), 1e-6, "the twenty-first is not read")
+	twenty[19] = -21 * l
+	require.InDelta(t, 1, surprise(turn(twenty...), 100), 1e-6, "the twentieth is")
+}

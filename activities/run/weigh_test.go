@@ -46,3 +46,20 @@ func TestBatchWithRollout(t *testing.T) {
 		require.Equal(t, rows[i].Rollout, got[i].Rollout)
 	}
 }
+
+// Weights by turn are products over the turn's own tokens, in every row: a turn of the same number in another row is
+// another turn.
+func TestWeighRowsByTurn(t *testing.T) {
+	l := float32(math.Log(2))
+	row := func(first, second, third float32) BatchRow {
+		return BatchRow{
+			Mask: []bool{false, true, true, true}, Turns: []int32{0, 1, 1, 2}, Old: []float32{0, first, second, third}, Rollout: make([]float32, 4), Advantages: []float32{9, 1, 10, 100},
+		}
+	}
+	rows := []BatchRow{row(-l, -l, 0), row(0, -l, -3*l)}
+	_, err := WeighRows(rows, loss.Mismatch{Weight: loss.TurnWeight, Cap: 8})
+	require.NoError(t, err)
+	require.InDeltaSlice(t, []float32{0, .25, 2.5, 100}, rows[0].Advantages, 1e-5)
+	require.InDeltaSlice(t, []float32{0, .5, 5, 12.5}, rows[1].Advantages, 1e-5)
+	require.Equal(t, []float64{1, -2}, wider([]float32{1, -2}))
+}

@@ -70,3 +70,73 @@ func TestMinibatchOfWidths(t *testing.T) {
 		}
 	}
 }
+
+// The width of a row is the least that it fits in: below, at and above each.
+func TestWidthOf(t *testing.T) {
+	sh := model.Shapes{Sequence: 64, Narrower: [2]int{32, 16}}
+	for tokens, want := range map[int]int{0: 16, 15: 16, 16: 16, 17: 32, 31: 32, 32: 32, 33: 64, 64: 64} {
+		require.Equal(t, want, widthOf(sh, tokens), "%d tokens", tokens)
+	}
+	require.Equal(t, 64, widthOf(model.Shapes{Sequence: 64}, 0), "there is one")
+	require.Equal(t, 32, widthOf(model.Shapes{Sequence: 64, Narrower: [2]int{32}}, 1))
+}
+
+// widthsRun is a run whose rows have up to 64 tokens, in micro-batches of two, and widths of 64, 32 and 16.
+func widthsRun() *Context {
+	rc := &Context{Training: &Task{Groups: 1, Members: 2, Slots: 2, MaxNewTokens: 20, Widths: []int{40}}}
+	rc.Train.Update.MicroBatch, rc.Train.Update.Widths = 2, 3
+	return rc
+}
+
+// The rows of a step are arranged by their own widths, and are the rows that the step has.
+func TestArrange(t *testing.T) {
+	rc := widthsRun()
+	var rows []BatchRow
+	for i, length := range []int32{64, 3, 40, 20, 16, 9} {
+		rows = append(rows, BatchRow{Row: int32(i), Length: length, Ids: make([]int32, 64)})
+	}
+	require.Equal(t, []int{1, 4, 5, -1, 3, -1, 0, 2}, rc.Arrange(rows, []int{0, 1, 2, 3, 4, 5}))
+	require.Equal(t, []int{5, 1, 3, -1, 2}, rc.Arrange(rows, []int{5, 3, 2, 1}), "places in the batch, in the order of the step")
+	picked := Picked(rows, []int{5, -1, 2})
+	require.Equal(t, []int32{5, 0, 2}, []int32{picked[0].Row, picked[1].Row, picked[2].Row})
+	require.Nil(t, picked[1].Ids)
+	rc.Train.Update.Widths = 0
+	require.Equal(t, []int{5, 3, 2, 1}, rc.Arrange(rows, []int{5, 3, 2, 1}))
+}
+
+// Score takes the stretches in micro-batches of their widths, and says which stretch each row is.
+func TestScoreBatches(t *testing.T) {
+	rc := widthsRun()
+	var rows []Stretch
+	for i, length := range []int{64, 3, 40, 20, 16} {
+		p := Stretch{Of: i, Ids: make([]int32, length), Sampled: make([]bool, length)}
+		p.Ids[0], p.Sampled[length-1] = int32(100+i), true
+		rows = append(rows, p)
+	}
+	batches, places := rc.ScoreBatches(rows)
+	require.Equal(t, []int{1, 4, 3, -1, 0, 2}, places)
+	require.Len(t, batches, 3)
+	for n, m := range batches {
+		require.Equal(t, []int{16, 32, 64}[n], m.Width)
+		for i := range 2 {
+			require.Len(t, m.IDs[i], m.Width)
+			at := places[2*n+i]
+			if at < 0 {
+				require.Equal(t, []any{int32(0), float32(0)}, []any{m.Lengths[i], m.RowWeights[i]})
+				continue
+			}
+			require.Equal(t, []any{int32(100 + at), int32(len(rows[at].Ids)), float32(1)}, []any{m.IDs[i][0], m.Lengths[i], m.RowWeights[i]})
+			require.True(t, m.Mask[i][len(rows[at].Ids)-1])
+		}
+	}
+	// Of one width, the last micro-batch may be short, and its padding has no place.
+	rc.Train.Update.Widths = 0
+	batches, places = rc.ScoreBatches(rows)
+	require.Equal(t, []int{0, 1, 2, 3, 4}, places)
+	require.Equal(t, []int{64, 64, 64}, []int{batches[0].Width, batches[1].Width, batches[2].Width})
+	require.Equal(t, rc.MicroBatches(rows)[2].RowWeights, batches[2].RowWeights)
+	require.Equal(t, []float32{1, 0}, batches[2].RowWeights)
+	batches, places = rc.ScoreBatches(nil)
+	require.Empty(t, batches)
+	require.Empty(t, places)
+}
