@@ -39,7 +39,9 @@ func figures(t *testing.T, text string, none float64) (numbers [][]float64, samp
 func theBatch(t *testing.T) Input {
 	t.Helper()
 	in := Input{
-		Turns:   [][]Span{{{1, 5}, {6, 8}}, {{0, 2}, {2, 3}}, {{1, 2}, {3, 6}}, {{1, 3}}, {{1, 2}, {3, 4}, {5, 6}}, {{0, 1}, {2, 4}}, {}, {{1, 2}}},
+		Turns: [][]Span{
+			{{1, 5}, {6, 8}}, {{0, 2}, {2, 3}}, {{1, 2}, {3, 6}}, {{1, 3}}, {{1, 2}, {3, 4}, {5, 6}}, {{0, 1}, {2, 4}}, {}, {{1, 2}},
+		},
 		Lengths: []int{9, 4, 6, 3, 6, 4, 1, 3},
 		Groups:  []int{4, 7, 4, 4, 7, 4, 7, 2},
 		Rewards: [][]float64{{1, 2}, {0, 1}, {0, 0}, {0}, {0, -1, 0}, {1, 0}, {}, {2}},
@@ -61,7 +63,10 @@ func theBatch(t *testing.T) Input {
 		// In the middle of its turn, at its end, twice in a row, without a subgoal; kept, changed without a
 		// switch, and switched.
 		Subgoals: [][]Subgoal{
-			{{Choice: Span{1, 2}, Goal: Span{2, 3}, Action: Span{3, 5}, Switches: true, Text: "a"}, {Choice: Span{6, 7}, Action: Span{7, 8}, Text: "a"}},
+			{
+				{Choice: Span{1, 2}, Goal: Span{2, 3}, Action: Span{3, 5}, Switches: true, Text: "a"},
+				{Choice: Span{6, 7}, Action: Span{7, 8}, Text: "a"},
+			},
 			{{Choice: Span{0, 1}, Goal: Span{1, 2}, Text: "b"}, {Action: Span{2, 3}, Text: "c"}},
 			{{Action: Span{1, 2}, Text: "d"}, {Choice: Span{3, 4}, Goal: Span{4, 5}, Action: Span{5, 6}, Switches: true, Text: "e"}},
 			{{Goal: Span{1, 2}, Action: Span{2, 3}, Switches: true, Text: "f"}},
@@ -72,9 +77,33 @@ func theBatch(t *testing.T) Input {
 		},
 	}
 	var sampled [][]bool
-	in.Values, sampled = figures(t, "_ .5 1 0 -1 _ 1.5 -.5 _\n.25 -1 .5 _\n_ 1 _ 0 .5 -.25\n_ -.5 .25\n_ .5 _ -.25 _ 0\n1 _ -.5 .75\n_\n_ 1 _", notRead)
-	in.PRM, _ = figures(t, "_ -1 -2 -1 -1 _ -4 -2 _\n-1 -2 -3 _\n_ -1 _ -2 -2 -1\n_ -2 -2\n_ -1 _ -1 _ -3\n-2 _ -1 -1\n_\n_ -1 _", notRead)
-	in.Old, _ = figures(t, "_ -2 -2 -3 -1 _ -1 -1 _\n-1 -4 -2 _\n_ -3 _ -1 -3 -2\n_ -4 -1\n_ -2 _ -1 _ -1\n-1 _ -2 -2\n_\n_ -2 _", notRead)
+	in.Values, sampled = figures(t, `
+_ .5 1 0 -1 _ 1.5 -.5 _
+.25 -1 .5 _
+_ 1 _ 0 .5 -.25
+_ -.5 .25
+_ .5 _ -.25 _ 0
+1 _ -.5 .75
+_
+_ 1 _`, notRead)
+	in.PRM, _ = figures(t, `
+_ -1 -2 -1 -1 _ -4 -2 _
+-1 -2 -3 _
+_ -1 _ -2 -2 -1
+_ -2 -2
+_ -1 _ -1 _ -3
+-2 _ -1 -1
+_
+_ -1 _`, notRead)
+	in.Old, _ = figures(t, `
+_ -2 -2 -3 -1 _ -1 -1 _
+-1 -4 -2 _
+_ -3 _ -1 -3 -2
+_ -4 -1
+_ -2 _ -1 _ -1
+-1 _ -2 -2
+_
+_ -2 _`, notRead)
 	var err error
 	in.Mask, err = Mask(in.Turns, in.Lengths)
 	require.NoError(t, err)
@@ -87,9 +116,33 @@ func theBatch(t *testing.T) Input {
 // ofSubgoals puts HiPER's three values of each token in the place of the one.
 func ofSubgoals(t *testing.T, in *Input) {
 	t.Helper()
-	high, _ := figures(t, "_ 1 _ _ _ _ _ _ _\n.5 _ _ _\n_ .25 _ 1 _ _\n_ -.5 _\n_ 0 _ _ _ 1\n.75 _ _ _\n_\n_ .5 _", notRead)
-	low, _ := figures(t, "_ _ _ .5 _ _ .25 _ _\n_ 1 -.5 _\n_ .5 _ _ _ .75\n_ _ .25\n_ .5 _ .25 _ -.25\n0 _ .5 _\n_\n_ 1.5 _", notRead)
-	choice, _ := figures(t, "_ .25 _ _ _ _ 1 _ _\n0 _ .5 _\n_ 1 _ -.5 _ _\n_ .25 _\n_ .5 _ 1 _ 0\n-.25 _ .75 _\n_\n_ .5 _", notRead)
+	high, _ := figures(t, `
+_ 1 _ _ _ _ _ _ _
+.5 _ _ _
+_ .25 _ 1 _ _
+_ -.5 _
+_ 0 _ _ _ 1
+.75 _ _ _
+_
+_ .5 _`, notRead)
+	low, _ := figures(t, `
+_ _ _ .5 _ _ .25 _ _
+_ 1 -.5 _
+_ .5 _ _ _ .75
+_ _ .25
+_ .5 _ .25 _ -.25
+0 _ .5 _
+_
+_ 1.5 _`, notRead)
+	choice, _ := figures(t, `
+_ .25 _ _ _ _ 1 _ _
+0 _ .5 _
+_ 1 _ -.5 _ _
+_ .25 _
+_ .5 _ 1 _ 0
+-.25 _ .75 _
+_
+_ .5 _`, notRead)
 	for row := range in.Values {
 		in.Values[row] = nil
 		for at := range in.Lengths[row] {
