@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-rl/reprise/envs"
 	_ "github.com/reprise-rl/reprise/envs/all"
+	"github.com/reprise-rl/reprise/model/golden"
 	"github.com/reprise-rl/reprise/model/reward"
 )
 
@@ -67,7 +68,7 @@ func TestState(t *testing.T) {
 	require.Equal(t, [][]float64{{1.5, 1, .5, 0}}, m.Score([]Episode{e}, nil))
 	// A frequent text that says nothing true costs; one that is true does not.
 	past := Past{{observation, "goal above same"}: true, {prediction, "nothing"}: true, {observation, "goal below same"}: true}
-	require.InDeltaSlice(t, []float64{1.5, 1, .4, 0}, m.Score([]Episode{e}, past)[0], 1e-12)
+	golden.Near(t, []float64{1.5, 1, .4, 0}, m.Score([]Episode{e}, past)[0], 1e-12)
 	require.Zero(t, newModule(t, "state", `{"anti_template":false}`).Frequent)
 }
 

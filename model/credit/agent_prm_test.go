@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/golden"
 )
 
 // Two rows do the same first, and then part: one succeeds, and has a turn that the other has not.
@@ -33,10 +35,10 @@ func TestAgentPRM(t *testing.T) {
 	q := func(f float64) float64 { return 1 / (1 + math.Exp(-f)) }
 	advantages, targets, err := AgentPRM(in, Options{Gamma: 0.95})
 	require.NoError(t, err)
-	require.InDeltaSlice(t, []float64{(q(-3) - q(-2)) / 2, (q(-2) - q(-1)) / 2, 0}, advantages[0], 1e-12)
-	require.InDeltaSlice(t, []float64{(q(-2) - q(-3)) / 2, (q(-1) - q(-2)) / 2}, advantages[1], 1e-12)
-	require.InDeltaSlice(t, []float64{0, 0, 0.95 * 0.95 / 2, 0, 0, 0.95, 0, 0, 1}, targets[0], 1e-12)
-	require.InDeltaSlice(t, []float64{0, 0, 0.95 * 0.95 / 2, 0, 0, 0}, targets[1], 1e-12)
+	golden.Near(t, []float64{(q(-3) - q(-2)) / 2, (q(-2) - q(-1)) / 2, 0}, advantages[0], 1e-12)
+	golden.Near(t, []float64{(q(-2) - q(-3)) / 2, (q(-1) - q(-2)) / 2}, advantages[1], 1e-12)
+	golden.Near(t, []float64{0, 0, 0.95 * 0.95 / 2, 0, 0, 0.95, 0, 0, 1}, targets[0], 1e-12)
+	golden.Near(t, []float64{0, 0, 0.95 * 0.95 / 2, 0, 0, 0}, targets[1], 1e-12)
 
 	scaled, _, err := AgentPRM(in, Options{Gamma: 0.95, NormalizeByStd: true})
 	require.NoError(t, err)

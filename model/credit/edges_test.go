@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/golden"
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
@@ -186,7 +187,7 @@ func TestFiguresAtTheEdges(t *testing.T) {
 	}
 	// Differences ±a and 0 have the deviation a. At 1e-6 nothing is divided; above, all is.
 	for a, want := range map[float64]float64{.99e-6: .99e-6, 1e-6: 1e-6, 1.001e-6: 1, 2: 1} {
-		require.InDeltaSlice(t, []float64{want, -want, 0}, row(SeeUPO([]float64{a, -a, 0}, []int{0, 0, 0})), 1e-9*want, "%v", a)
+		golden.Near(t, []float64{want, -want, 0}, row(SeeUPO([]float64{a, -a, 0}, []int{0, 0, 0})), 1e-9*want, "%v", a)
 	}
 	// One of n that differs by 1 is (n−1)/√n deviations away: 2.846 of ten, 3.015 of eleven.
 	for n, want := range map[int]float64{10: 9 / math.Sqrt(10), 11: 3} {
@@ -201,15 +202,15 @@ func TestFiguresAtTheEdges(t *testing.T) {
 	after := [][]float64{{math.Log(.5)}, {math.Log(.5)}, {}, {math.Log(2)}, {math.Log(2)}, {math.Log(1.1), math.Log(.9)}}
 	next, ratios, err := SeeUPOCorrections([]float64{1, 1.2, 1.15, 1, .9, 1}, before, after, .2, .25)
 	require.NoError(t, err)
-	require.InDeltaSlice(t, []float64{.8, .96, 1.15, 1.25, 1.125, math.Sqrt(.99)}, next, 1e-12)
-	require.InDeltaSlice(t, []float64{.5, .5, 1, 2, 2, math.Sqrt(.99)}, ratios, 1e-12)
+	golden.Near(t, []float64{.8, .96, 1.15, 1.25, 1.125, math.Sqrt(.99)}, next, 1e-12)
+	golden.Near(t, []float64{.5, .5, 1, 2, 2, math.Sqrt(.99)}, ratios, 1e-12)
 
 	// Two rows of a new state have each other, two alone in theirs too.
 	require.Equal(t, []float64{1, -1, 6.5}, row(StateBaseline(nil, []float64{1, 0, 7}, []string{"a", "a", "b"})))
 	require.Equal(t, []float64{-3, 3}, row(StateBaseline(nil, []float64{1, 4}, []string{"a", "b"})))
 
 	// (0 − 1e-8)/(1e-8 + 1e-8): the addend of the deviation.
-	require.InDeltaSlice(t, []float64{-.5, .5}, row(HiPERScale([]float64{0, 2e-8})), 1e-9)
+	golden.Near(t, []float64{-.5, .5}, row(HiPERScale([]float64{0, 2e-8})), 1e-9)
 
 	// Rows without turns, also the last one. Over turns 3, 1, 1 have the mean 5/3; s has 3 and 1, t is alone.
 	steps, err := GiGPO([][]float64{{}, {3}, {1, 0}, {}}, []int{0, 0, 0, 0}, [][]string{{}, {"s"}, {"s", "t"}, {}},

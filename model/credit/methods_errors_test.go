@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/golden"
 )
 
 func TestMethodsErrors(t *testing.T) {
@@ -76,6 +78,6 @@ func TestEMPGOfEqualEntropies(t *testing.T) {
 	got, err := EMPG([]float64{1, -3}, [][]float64{{.5, .5}, {.5}}, Modulation{Gain: 1, FutureGain: 1})
 	require.NoError(t, err)
 	mean := (1.0 + 1 - 3) / 3
-	require.InDeltaSlice(t, []float64{1 - mean, 1 - mean}, got[0], 1e-15)
-	require.InDeltaSlice(t, []float64{-3 - mean}, got[1], 1e-15)
+	golden.Near(t, []float64{1 - mean, 1 - mean}, got[0], 1e-15)
+	golden.Near(t, []float64{-3 - mean}, got[1], 1e-15)
 }

@@ -17,7 +17,7 @@ func within(t *testing.T, tolerance float64, want, got [][]float64) {
 	t.Helper()
 	require.Len(t, got, len(want))
 	for row := range want {
-		require.InDeltaSlice(t, want[row], got[row], tolerance, "row %d", row)
+		golden.Near(t, want[row], got[row], tolerance, "row %d", row)
 	}
 }
 
@@ -59,11 +59,11 @@ func TestGDPOGolden(t *testing.T) {
 		o := Options{NormalizeByStd: true, Epsilon: c.In.Epsilon}
 		sums, err := ComponentSums(components, weights, c.In.Groups, o)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, c.Out.Sum, sums, g.Tolerance)
+		golden.Near(t, c.Out.Sum, sums, g.Tolerance)
 		tokens, err := GDPO(components, weights, c.In.Groups, mask, o)
 		require.NoError(t, err)
 		for row, advantage := range c.Out.Advantage {
-			require.InDeltaSlice(t, slices.Repeat([]float64{advantage}, len(mask[row])), tokens[row], g.Tolerance)
+			golden.Near(t, slices.Repeat([]float64{advantage}, len(mask[row])), tokens[row], g.Tolerance)
 		}
 	}
 }
@@ -170,7 +170,7 @@ func TestDrMASGolden(t *testing.T) {
 		o := Options{NormalizeByStd: true, Epsilon: c.In.Epsilon}
 		got, err := DrMAS(returns, agents, groups, o)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, c.Out.PerAgent, slices.Concat(got...), g.Tolerance)
+		golden.Near(t, c.Out.PerAgent, slices.Concat(got...), g.Tolerance)
 
 		// The authors' code without the method.
 		means := make([]float64, len(returns))
@@ -183,7 +183,7 @@ func TestDrMASGolden(t *testing.T) {
 		for row, turns := range returns {
 			global = append(global, slices.Repeat([]float64{rows[row]}, len(turns))...)
 		}
-		require.InDeltaSlice(t, c.Out.Global, global, g.Tolerance)
+		golden.Near(t, c.Out.Global, global, g.Tolerance)
 
 		factors, err := Amplifications(returns, agents, groups)
 		require.NoError(t, err)
@@ -201,7 +201,7 @@ func TestMethodsWorked(t *testing.T) {
 	four := []int{0, 0, 0, 0}
 	sums, err := ComponentSums([][]float64{{1, 0}, {0, 1}, {0, 1}, {0, 0}}, []float64{1, 1}, four, Options{NormalizeByStd: true, Epsilon: 1e-6})
 	require.NoError(t, err)
-	require.InDeltaSlice(t, []float64{.634, .366, .366, -1.366}, sums, 1e-3)
+	golden.Near(t, []float64{.634, .366, .366, -1.366}, sums, 1e-3)
 
 	blocks := [][]float64{{0, -.04}, {0, -.16}, {0, -.01}, {0, -.25}}
 	got, alone, err := Blockwise(blocks, four, [][]int{{1, 1}, {2, 1}, {3, 0}, {4, 0}})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/golden"
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
@@ -78,7 +79,7 @@ func TestLeaveOneOutIsWithoutTheRow(t *testing.T) {
 		// The light baseline that knows nothing yet is the same.
 		baseline, err := StateBaseline(nil, e.returns, e.initialStates)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, got, baseline, 1e-12)
+		golden.Near(t, got, baseline, 1e-12)
 	}
 }
 
@@ -231,12 +232,12 @@ func TestGroupBaselines(t *testing.T) {
 		require.NoError(t, err, name)
 		b, err := f(moved)
 		require.NoError(t, err, name)
-		require.InDeltaSlice(t, a, b, 1e-9, name)
+		golden.Near(t, a, b, 1e-9, name)
 		sums := make([]float64, 3)
 		for row, x := range a {
 			sums[e.groups[row]] += x
 		}
-		require.InDeltaSlice(t, []float64{0, 0, 0}, sums, 1e-9, name)
+		golden.Near(t, []float64{0, 0, 0}, sums, 1e-9, name)
 	}
 }
 
@@ -265,7 +266,7 @@ func TestGiGPOLimits(t *testing.T) {
 	reversed, err := GiGPO(back.rewards, back.groups, back.keys, o)
 	require.NoError(t, err)
 	for row := range got {
-		require.InDeltaSlice(t, got[row], reversed[n-1-row], 1e-9)
+		golden.Near(t, got[row], reversed[n-1-row], 1e-9)
 	}
 }
 

@@ -26,16 +26,16 @@ func TestTreeGRPOGolden(t *testing.T) {
 		one := make([]int, len(c.In.Rewards))
 		inter, err := GRPO(c.In.Rewards, one, o)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, c.Out.Inter, inter, g.Tolerance)
+		golden.Near(t, c.Out.Inter, inter, g.Tolerance)
 		intra, err := withinTrees(c.In.Rewards, one, c.In.Tree, o)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, c.Out.Intra, intra, g.Tolerance)
+		golden.Near(t, c.Out.Intra, intra, g.Tolerance)
 		both, err := TreeGRPO(c.In.Rewards, one, c.In.Tree, o)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, c.Out.Advantage, both, g.Tolerance)
+		golden.Near(t, c.Out.Advantage, both, g.Tolerance)
 		code, err := TreeGRPOCode(c.In.Rewards, one, c.In.Tree, o)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, c.Out.AdvantageCode, code, g.Tolerance)
+		golden.Near(t, c.Out.AdvantageCode, code, g.Tolerance)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestSeeUPOGolden(t *testing.T) {
 	for _, c := range g.Cases {
 		base, err := SeeUPO(c.In.Returns, c.In.Groups)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, c.Out.Base, base, g.Tolerance)
+		golden.Near(t, c.Out.Base, base, g.Tolerance)
 		m := slices.Repeat([]float64{1}, len(base))
 		var order []int
 		for k := c.In.Turns - 1; k >= 0; k-- {
@@ -71,8 +71,8 @@ func TestSeeUPOGolden(t *testing.T) {
 			var ratios []float64
 			m, ratios, err = SeeUPOCorrections(m, c.In.Before[k], c.In.After[k], c.In.ClipLow, c.In.ClipHigh)
 			require.NoError(t, err)
-			require.InDeltaSlice(t, c.Out.Ratio[k], ratios, g.Tolerance, "turn %d", k)
-			require.InDeltaSlice(t, c.Out.Correction[k], m, g.Tolerance, "turn %d", k)
+			golden.Near(t, c.Out.Ratio[k], ratios, g.Tolerance, "turn %d", k)
+			golden.Near(t, c.Out.Correction[k], m, g.Tolerance, "turn %d", k)
 		}
 		require.Equal(t, c.Out.Order, order)
 	}
@@ -111,9 +111,9 @@ func TestHiPERGolden(t *testing.T) {
 		)
 		require.NoError(t, err)
 		require.Equal(t, c.Out.Segments, got.Segments)
-		require.InDeltaSlice(t, c.Out.Low, got.Low, g.Tolerance)
-		require.InDeltaSlice(t, c.Out.High, got.High, g.Tolerance)
-		require.InDeltaSlice(t, c.Out.Term, got.Choice, g.Tolerance)
+		golden.Near(t, c.Out.Low, got.Low, g.Tolerance)
+		golden.Near(t, c.Out.High, got.High, g.Tolerance)
+		golden.Near(t, c.Out.Term, got.Choice, g.Tolerance)
 		for k := range got.Low {
 			require.InDelta(t, c.Out.ReturnLow[k], got.Low[k]+c.In.Low[k], g.Tolerance)
 			require.InDelta(t, c.Out.ReturnTerm[k], got.Choice[k]+c.In.Term[k], g.Tolerance)
@@ -124,10 +124,10 @@ func TestHiPERGolden(t *testing.T) {
 		}
 		low, err := HiPERScale(got.Low)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, c.Out.NormalizedLow, low, g.Tolerance)
+		golden.Near(t, c.Out.NormalizedLow, low, g.Tolerance)
 		high, err := HiPERScale(got.High)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, c.Out.NormalizedHigh, high, g.Tolerance)
+		golden.Near(t, c.Out.NormalizedHigh, high, g.Tolerance)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestIStarGolden(t *testing.T) {
 		group, none := make([]int, n), make([]float64, n)
 		episode, err := LeaveOneOut(c.In.Returns, group)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, c.Out.Episode, episode, g.Tolerance)
+		golden.Near(t, c.Out.Episode, episode, g.Tolerance)
 
 		o := Options{NormalizeByStd: true, Epsilon: 1e-6}
 		for _, form := range []struct {
@@ -297,7 +297,7 @@ func TestAgentPRMGolden(t *testing.T) {
 
 		td, err := TurnAdvantages([][]float64{c.In.TDRewards}, [][]float64{c.In.TDValues}, c.In.Gamma, c.In.TDLambda)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, c.Out.TDAdvantage, td[0], g.Tolerance)
+		golden.Near(t, c.Out.TDAdvantage, td[0], g.Tolerance)
 		for k, a := range td[0] {
 			require.InDelta(t, c.Out.TDTarget[k], a+c.In.TDValues[k], g.Tolerance)
 		}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/golden"
 )
 
 // The worked numbers of HiPER's description, and segments that are told apart.
@@ -18,9 +20,9 @@ func TestHiPERWorked(t *testing.T) {
 	got, err := HiPER(in, o)
 	require.NoError(t, err)
 	require.Equal(t, [][2]int{{0, 1}, {2, 3}}, got.Segments)
-	require.InDeltaSlice(t, []float64{.4, .3, .6, .5}, got.Low, 1e-12)
-	require.InDeltaSlice(t, []float64{.88, .4}, got.High, 1e-12)
-	require.InDeltaSlice(t, []float64{.6, .6, 1, 1}, got.Choice, 1e-12, "no value of its own: what the segment returns and what follows it")
+	golden.Near(t, []float64{.4, .3, .6, .5}, got.Low, 1e-12)
+	golden.Near(t, []float64{.88, .4}, got.High, 1e-12)
+	golden.Near(t, []float64{.6, .6, 1, 1}, got.Choice, 1e-12, "no value of its own: what the segment returns and what follows it")
 
 	// A cut trajectory goes on with its own last values, if that is asked for.
 	in.Ended = false
@@ -30,7 +32,7 @@ func TestHiPERWorked(t *testing.T) {
 	o.Bootstrap = true
 	cut, err = HiPER(in, o)
 	require.NoError(t, err)
-	require.InDeltaSlice(t, []float64{.4, .3, 1.1, 1}, cut.Low, 1e-12, "V^l of the last turn is added")
+	golden.Near(t, []float64{.4, .3, 1.1, 1}, cut.Low, 1e-12, "V^l of the last turn is added")
 	require.InDelta(t, 1, cut.High[1], 1e-12, "V^h of the last segment is added")
 	in.Ended = true
 	ended, err := HiPER(in, o)
@@ -64,18 +66,18 @@ func TestHiPEROfSegmentsOfOneTurn(t *testing.T) {
 		require.NoError(t, err)
 		want, err := TurnAdvantages([][]float64{rewards}, [][]float64{values}, .9, .8)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, want[0], got.High, 1e-12)
+		golden.Near(t, want[0], got.High, 1e-12)
 		want, err = TurnAdvantages([][]float64{rewards}, [][]float64{values}, .9, 0)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, want[0], got.Low, 1e-12, "nothing is carried over a boundary")
-		require.InDeltaSlice(t, want[0], got.Choice, 1e-12)
+		golden.Near(t, want[0], got.Low, 1e-12, "nothing is carried over a boundary")
+		golden.Near(t, want[0], got.Choice, 1e-12)
 	}
 }
 
 func TestHiPERScale(t *testing.T) {
 	got, err := HiPERScale([]float64{1, 3})
 	require.NoError(t, err)
-	require.InDeltaSlice(t, []float64{-1, 1}, got, 1e-7)
+	golden.Near(t, []float64{-1, 1}, got, 1e-7)
 	for _, equal := range [][]float64{{}, {.3}, {.1, .1, .1}} {
 		got, err := HiPERScale(equal)
 		require.NoError(t, err)
@@ -104,10 +106,10 @@ func TestTreeGRPOWorked(t *testing.T) {
 	got, err := TreeGRPO(rewards, groups, trees, o)
 	require.NoError(t, err)
 	half := 1 / math.Sqrt2
-	require.InDeltaSlice(t, []float64{1.5 + half, -.5 - half, -.5, -.5, 0, 0, 0, 0}, got, 1e-12)
+	golden.Near(t, []float64{1.5 + half, -.5 - half, -.5, -.5, 0, 0, 0, 0}, got, 1e-12)
 	code, err := TreeGRPOCode(rewards, groups, trees, o)
 	require.NoError(t, err)
-	require.InDeltaSlice(t, []float64{half, -half, 0, 0, 0, 0, 0, 0}, code, 1e-12, "which tree is better is lost")
+	golden.Near(t, []float64{half, -half, 0, 0, 0, 0, 0, 0}, code, 1e-12, "which tree is better is lost")
 	// A leaf alone in its tree is compared with the group only.
 	got, err = TreeGRPO([]float64{1, 3}, []int{0, 0}, []int{0, 1}, Options{})
 	require.NoError(t, err)
@@ -122,16 +124,16 @@ func TestSeeUPOWorked(t *testing.T) {
 		var err error
 		m, ratios, err = SeeUPOCorrections(m, [][]float64{{-1, -2}, {}}, [][]float64{{-1 + math.Log(ratio), -2 + math.Log(ratio)}, nil}, .2, .2)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, []float64{ratio, 1}, ratios, 1e-12, "a row that has ended has no ratio")
+		golden.Near(t, []float64{ratio, 1}, ratios, 1e-12, "a row that has ended has no ratio")
 	}
-	require.InDeltaSlice(t, []float64{1.2, 1}, m, 1e-12)
+	golden.Near(t, []float64{1.2, 1}, m, 1e-12)
 
 	got, err := SeeUPO([]float64{1, 1, 1 + 1e-7, 5}, []int{0, 0, 1, 1})
 	require.NoError(t, err)
 	require.Less(t, got[2], 0.0)
 	flat, err := SeeUPO([]float64{1, 1 + 1e-7, 4, 4}, []int{0, 0, 1, 1})
 	require.NoError(t, err)
-	require.InDeltaSlice(t, []float64{-5e-8, 5e-8, 0, 0}, flat, 1e-15, "hardly any deviation: nothing is divided")
+	golden.Near(t, []float64{-5e-8, 5e-8, 0, 0}, flat, 1e-15, "hardly any deviation: nothing is divided")
 	rewards := make([]float64, 40)
 	rewards[39] = 1
 	got, err = SeeUPO(rewards, make([]int, 40))

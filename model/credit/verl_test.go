@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/golden"
 )
 
 // The numbers are of verl's function.
@@ -32,7 +34,7 @@ func TestReinforcePlusPlusVerl(t *testing.T) {
 		got, err := ReinforcePlusPlusVerl(c.TokenRewards, mask, c.Gamma)
 		require.NoError(t, err)
 		for row := range c.Want {
-			require.InDeltaSlice(t, c.Want[row], got[row], 1e-6, "case %d, row %d", i, row)
+			golden.Near(t, c.Want[row], got[row], 1e-6, "case %d, row %d", i, row)
 		}
 		_, err = ReinforcePlusPlusVerl(c.TokenRewards, mask, 2)
 		require.ErrorIs(t, err, ErrInput)

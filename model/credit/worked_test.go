@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/golden"
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
@@ -97,7 +98,7 @@ func TestLeaveOneOutWorked(t *testing.T) {
 	}](t, "worked.json", "leave_one_out")
 	got, err := LeaveOneOut(e.Rewards, e.Groups)
 	require.NoError(t, err)
-	require.InDeltaSlice(t, e.Want, got, 1e-12)
+	golden.Near(t, e.Want, got, 1e-12)
 }
 
 func TestGRPOFloorWorked(t *testing.T) {
@@ -108,7 +109,7 @@ func TestGRPOFloorWorked(t *testing.T) {
 	for floor, want := range map[float64][]float64{0: e.Without, e.Floor: e.With} {
 		got, err := GRPO(e.Rewards, make([]int, len(e.Rewards)), Options{NormalizeByStd: true, Floor: floor})
 		require.NoError(t, err)
-		require.InDeltaSlice(t, want, got[:2], 1e-12)
+		golden.Near(t, want, got[:2], 1e-12)
 	}
 }
 
@@ -154,7 +155,7 @@ func TestStateValuesWorked(t *testing.T) {
 	}](t, "worked.json", "state_baseline")
 	advantages, err := StateBaseline(b.Past, b.Rewards, b.Keys)
 	require.NoError(t, err)
-	require.InDeltaSlice(t, b.Want, advantages, 1e-12)
+	golden.Near(t, b.Want, advantages, 1e-12)
 }
 
 func TestOverlongWorked(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/golden"
 )
 
 // worked reads the examples of testdata, worked out by hand in its comments.
@@ -21,7 +23,7 @@ func near(t *testing.T, want, got [][]float64) {
 	t.Helper()
 	require.Len(t, got, len(want))
 	for row := range want {
-		require.InDeltaSlice(t, want[row], got[row], 1e-9, "row %d", row)
+		golden.Near(t, want[row], got[row], 1e-9, "row %d", row)
 	}
 }
 

@@ -41,11 +41,11 @@ func TestChecklistGolden(t *testing.T) {
 		}
 		advantages := ChecklistAdvantages(scores, c.In.LeastHolders)
 		for row := range scores {
-			require.InDeltaSlice(t, c.Out.TurnScores[row], scores[row], g.Tolerance, "case %d row %d", i, row)
-			require.InDeltaSlice(t, c.Out.TurnAdvantages[row], advantages[row], g.Tolerance, "case %d row %d", i, row)
+			golden.Near(t, c.Out.TurnScores[row], scores[row], g.Tolerance, "case %d row %d", i, row)
+			golden.Near(t, c.Out.TurnAdvantages[row], advantages[row], g.Tolerance, "case %d row %d", i, row)
 		}
-		require.InDeltaSlice(t, c.Out.TrajectoryReward, rewards, g.Tolerance, "case %d", i)
-		require.InDeltaSlice(t, c.Out.TrajectoryAdvantages, Centred(rewards), g.Tolerance, "case %d", i)
+		golden.Near(t, c.Out.TrajectoryReward, rewards, g.Tolerance, "case %d", i)
+		golden.Near(t, c.Out.TrajectoryAdvantages, Centred(rewards), g.Tolerance, "case %d", i)
 	}
 }
 
@@ -107,10 +107,10 @@ func TestAttemptsGolden(t *testing.T) {
 		require.NoError(t, err)
 		f, err := a.Figures()
 		require.NoError(t, err)
-		require.InDeltaSlice(t, c.Out.Stage1, stage1, g.Tolerance, "case %d", i)
-		require.InDeltaSlice(t, c.Out.Bonus, bonus, g.Tolerance, "case %d", i)
-		require.InDeltaSlice(t, c.Out.Attempt1, first, g.Tolerance, "case %d", i)
-		require.InDeltaSlice(t, c.Out.Attempt2, second, g.Tolerance, "case %d", i)
+		golden.Near(t, c.Out.Stage1, stage1, g.Tolerance, "case %d", i)
+		golden.Near(t, c.Out.Bonus, bonus, g.Tolerance, "case %d", i)
+		golden.Near(t, c.Out.Attempt1, first, g.Tolerance, "case %d", i)
+		golden.Near(t, c.Out.Attempt2, second, g.Tolerance, "case %d", i)
 		require.InDelta(t, c.Out.Accuracy1, f.Accuracy1, g.Tolerance, "case %d", i)
 		require.InDelta(t, c.Out.Accuracy2, f.Accuracy2, g.Tolerance, "case %d", i)
 		require.InDelta(t, c.Out.Delta, f.Delta(), g.Tolerance, "case %d", i)

@@ -75,7 +75,7 @@ func TestTSRGolden(t *testing.T) {
 		require.Equal(t, c.Out.Lookahead, text(ahead.Path))
 		require.Len(t, values, len(c.Out.LookaheadValues))
 		for k, want := range c.Out.LookaheadValues {
-			require.InDeltaSlice(t, want, values[k], g.Tolerance, "turn %d", k)
+			golden.Near(t, want, values[k], g.Tolerance, "turn %d", k)
 		}
 
 		returns := make([]float64, len(c.In.Sampled))
@@ -135,7 +135,7 @@ func TestDeepGRPOGolden(t *testing.T) {
 		}
 		q, err := fit.Pivots(c.In.Segments, c.In.Segments, c.In.Gamma)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, c.Out.Distribution, q, g.Tolerance)
+		golden.Near(t, c.Out.Distribution, q, g.Tolerance)
 		pivot, err := Pick(q, c.In.Draw)
 		require.NoError(t, err)
 		require.Equal(t, c.Out.Pivot, pivot)
@@ -149,7 +149,7 @@ func TestDeepGRPOGolden(t *testing.T) {
 		}
 		advantages, err := credit.DeepGRPO(rewards, make([]int, len(rewards)), make([]int, len(rewards)), of, credit.Options{NormalizeByStd: true, Epsilon: 1e-6})
 		require.NoError(t, err)
-		require.InDeltaSlice(t, slices.Concat(c.Out.MainAdvantages, c.Out.BranchAdvantages), advantages, g.Tolerance)
+		golden.Near(t, slices.Concat(c.Out.MainAdvantages, c.Out.BranchAdvantages), advantages, g.Tolerance)
 
 		var mask [][]bool
 		var branch []bool
@@ -190,7 +190,7 @@ func TestARPOGolden(t *testing.T) {
 		}
 		compared, branch, err := Branches(rows, c.In.Weight, c.In.Probability)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, c.Out.Compared, compared, g.Tolerance)
+		golden.Near(t, c.Out.Compared, compared, g.Tolerance)
 		require.Equal(t, c.Out.Branch, branch)
 	}
 }

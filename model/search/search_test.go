@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/golden"
 )
 
 // tree draws rewards whose sums are exact. Some prefixes end early.
@@ -133,7 +135,7 @@ func TestFitRecovery(t *testing.T) {
 		require.Equal(t, []float64{.25, .25, .25, .25}, q, "uniform")
 		q, err = fit.Pivots(4, 3, 1)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, []float64{1. / 6, 2. / 6, 3. / 6}, q, 1e-15, "the last turn is no pivot")
+		golden.Near(t, []float64{1. / 6, 2. / 6, 3. / 6}, q, 1e-15, "the last turn is no pivot")
 	}
 }
 
@@ -211,6 +213,6 @@ func TestBranches(t *testing.T) {
 		{First: .2, Now: .7, Draw: .55}, {First: .7, Now: .2, Draw: .45}, {First: 0, Now: 1, Draw: .1}, {First: 1, Now: 0, Draw: .9},
 	}, .2, .5)
 	require.NoError(t, err)
-	require.InDeltaSlice(t, []float64{.45, .55, 0, 1}, compared, 1e-15)
+	golden.Near(t, []float64{.45, .55, 0, 1}, compared, 1e-15)
 	require.Equal(t, []bool{true, false, true, false}, branch)
 }

@@ -38,7 +38,7 @@ func TestGFPOGolden(t *testing.T) {
 		for i, member := range kept[0] {
 			all[member] = advantages[i]
 		}
-		require.InDeltaSlice(t, c.Out.Advantage, all, g.Tolerance)
+		golden.Near(t, c.Out.Advantage, all, g.Tolerance)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestPyVisionGolden(t *testing.T) {
 			returns = append(returns, r)
 			in.Rewards[group], in.Broken[group] = append(in.Rewards[group], r), append(in.Broken[group], c.In.Broken[row])
 		}
-		require.InDeltaSlice(t, c.Out.Returns, returns, g.Tolerance)
+		golden.Near(t, c.Out.Returns, returns, g.Tolerance)
 		got, err := Select(in, Options{Method: topCount.Name, Value: float64(c.In.KeepGroups), DropFlat: true, DropBroken: true})
 		require.NoError(t, err)
 		for group, want := range c.Out.GroupStd {
@@ -86,7 +86,7 @@ func TestPyVisionGolden(t *testing.T) {
 		require.Equal(t, c.Out.Kept, byRank)
 		advantages, err := credit.DrGRPO(returns, c.In.Group)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, c.Out.Advantages, advantages, g.Tolerance)
+		golden.Near(t, c.Out.Advantages, advantages, g.Tolerance)
 	}
 }
 

@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/golden"
 )
 
 func TestRewardStd(t *testing.T) {
 	got, err := RewardStd([][]float64{{0, 1}, {0.15, 0.15, 0.15}, {1}, {}, {0, 0, 0, 1}})
 	require.NoError(t, err)
-	require.InDeltaSlice(t, []float64{math.Sqrt(0.5), 0, 0, 0, 0.5}, got, 1e-15)
+	golden.Near(t, []float64{math.Sqrt(0.5), 0, 0, 0, 0.5}, got, 1e-15)
 	require.Zero(t, got[1])
 	_, err = RewardStd([][]float64{{0}, {1, math.NaN()}})
 	require.ErrorIs(t, err, ErrRewards)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/golden"
 )
 
 // worked reads the examples of testdata, worked out by hand in its comments.
@@ -75,7 +77,7 @@ func TestReweightWorked(t *testing.T) {
 		Reweight struct{ Spreads, Want []float64 }
 	}
 	worked(t, &e)
-	require.InDeltaSlice(t, e.Reweight.Want, Reweight(e.Reweight.Spreads), 1e-15)
+	golden.Near(t, e.Reweight.Want, Reweight(e.Reweight.Spreads), 1e-15)
 	require.Equal(t, []float64{0, 0}, Reweight([]float64{0, 0}))
 	require.Equal(t, []float64{}, Reweight(nil))
 }
