@@ -27,7 +27,8 @@ func TestRanges(t *testing.T) {
 		{Options{Method: "min_p", Value: 0, Order: Smallest}, false}, {Options{Method: "min_p", Value: 1e-9, Order: Smallest}, true},
 		{Options{Method: "min_p", Value: 1.005, Order: Smallest}, false},
 		{Options{Method: "all", Slack: -1e-9}, false}, {Options{Method: "all", Slack: inf}, false},
-		{Options{Method: "all", Floor: -1e-9}, false}, {Options{Method: "all", Floor: inf}, false}, {Options{Method: "all", Floor: 0, Slack: 0}, true},
+		{Options{Method: "all", Floor: -1e-9}, false}, {Options{Method: "all", Floor: inf}, false},
+		{Options{Method: "all", Floor: 0, Slack: 0}, true},
 	} {
 		_, err := Select(Groups{Rewards: [][]float64{{0, 1}}}, c.o)
 		if c.fits {
