@@ -54,19 +54,25 @@ type Key string
 // KeyOf is the key of a program, by the SHA-256 of its lowered text, compiled on a device with
 // a fingerprint by a processor such as this one.
 func KeyOf(program string, fingerprint []byte) Key {
+	return keyOn(processor(), program, fingerprint)
+}
+
+// keyOn is KeyOf for a processor.
+func keyOn(processor, program string, fingerprint []byte) Key {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s%s\n%s\n%s\n", magic, program, fingerprint, processor())
+	fmt.Fprintf(h, "%s%s\n%s\n%s\n", magic, program, fingerprint, processor)
 	return Key(hex.EncodeToString(h.Sum(nil)))
 }
 
-// processor describes the real processor, whatever XLA's flags switch off: its features, on
-// which it depends whether the code runs; its model, for which XLA tunes the code; and the cores of
-// this process, among which XLA splits the work.
-func processor() string {
-	c := cpuid.CPU
+// processor describes the real processor, whatever XLA's flags switch off.
+func processor() string { return described(cpuid.CPU, runtime.NumCPU()) }
+
+// described has a processor's features, on which it depends whether the code runs; its model, for
+// which XLA tunes the code; and the cores of this process, among which XLA splits the work.
+func described(c cpuid.CPUInfo, cores int) string {
 	features := c.FeatureSet()
 	slices.Sort(features)
-	return fmt.Sprintf("%s %d %d, %d cores, %s", c.VendorString, c.Family, c.Model, runtime.NumCPU(), strings.Join(features, " "))
+	return fmt.Sprintf("%s %d %d, %d cores, %s", c.VendorString, c.Family, c.Model, cores, strings.Join(features, " "))
 }
 
 // Cache is an open folder of programs. Its methods may be called concurrently, and several
@@ -76,6 +82,8 @@ type Cache struct {
 	root  *os.Root
 	limit int64
 	write func(w io.Writer, b []byte) (int, error) // a test's writer fails
+	// here tells this machine from others: see machine.
+	here func() (string, bool)
 }
 
 // Open opens a folder and makes it where it is missing. It must have the mode 0700 and
@@ -89,7 +97,7 @@ func open(dir string, user int, limit int64) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cache{dir: dir, root: root, limit: limit, write: io.Writer.Write}, nil
+	return &Cache{dir: dir, root: root, limit: limit, write: io.Writer.Write, here: thisMachine}, nil
 }
 
 // Close closes the folder.

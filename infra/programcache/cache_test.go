@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -51,13 +52,48 @@ func TestPutAndGet(t *testing.T) {
 	require.ErrorIs(t, err, ErrMissing)
 }
 
-// A key has the program, the device and the processor.
+// Whatever a program's code depends on, changed alone, gives another key.
 func TestKeys(t *testing.T) {
-	require.Len(t, string(keyOf("a")), 64)
-	require.Equal(t, keyOf("a"), keyOf("a"))
-	require.NotEqual(t, keyOf("a"), keyOf("b"))
-	require.NotEqual(t, keyOf("a"), KeyOf("a", []byte("another device")))
+	seen := map[Key]string{}
+	for what, args := range map[string][3]string{
+		"nothing else":      {"processor", "program", "device"},
+		"another processor": {"processor 2", "program", "device"},
+		"another program":   {"processor", "program 2", "device"},
+		"another device":    {"processor", "program", "device 2"},
+		"exchanged":         {"processor", "device", "program"},
+	} {
+		k := keyOn(args[0], args[1], []byte(args[2]))
+		require.Regexp(t, "^[0-9a-f]{64}$", string(k))
+		require.Empty(t, seen[k], what)
+		seen[k] = what
+	}
+	require.Equal(t, Key("feb123bb0cedd1284f59a23805289d81832a97c1882c3765674b24c9080b8af0"), keyOn("processor", "program", []byte("device")), "programs of before stay valid")
+	require.Equal(t, keyOn(processor(), "a", []byte("b")), KeyOf("a", []byte("b")), "the processor is this one")
+}
+
+// Whatever XLA generates code by, changed alone, gives another processor.
+func TestProcessors(t *testing.T) {
+	var base cpuid.CPUInfo
+	base.VendorString, base.Family, base.Model = "GenuineIntel", 6, 85
+	base.Enable(cpuid.AVX2, cpuid.FMA3)
+	require.Equal(t, "GenuineIntel 6 85, 4 cores, AVX2 FMA3", described(base, 4))
+	seen := map[string]string{described(base, 4): "nothing else"}
+	for what, change := range map[string]func(c *cpuid.CPUInfo, cores *int){
+		"another vendor": func(c *cpuid.CPUInfo, _ *int) { c.VendorString = "AuthenticAMD" },
+		"another family": func(c *cpuid.CPUInfo, _ *int) { c.Family = 25 },
+		"another model":  func(c *cpuid.CPUInfo, _ *int) { c.Model = 143 },
+		"more cores":     func(_ *cpuid.CPUInfo, cores *int) { *cores = 8 },
+		"a feature more": func(c *cpuid.CPUInfo, _ *int) { c.Enable(cpuid.AVX512F) },
+		"a feature less": func(c *cpuid.CPUInfo, _ *int) { c.Disable(cpuid.AVX2) },
+	} {
+		c, cores := base, 4
+		change(&c, &cores)
+		is := described(c, cores)
+		require.Empty(t, seen[is], what)
+		seen[is] = what
+	}
 	t.Log(processor())
+	require.Equal(t, described(cpuid.CPU, runtime.NumCPU()), processor())
 	require.Greater(t, len(cpuid.CPU.FeatureSet()), 3)
 }
 
@@ -106,6 +142,7 @@ func TestFoldersOfOthersAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, fmt.Sprintf("belongs to user %d, not to user %d", os.Getuid(), os.Getuid()+1))
 	c, err := Open(dir)
 	require.NoError(t, err)
+	require.EqualValues(t, 4294967296, c.limit, "4 GiB, as the docs say")
 	require.NoError(t, c.Close())
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
@@ -204,7 +241,7 @@ func TestTheOldestMakeRoom(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	program := make([]byte, 100)
-	old := time.Now().Add(-2 * abandoned)
+	old := time.Now().Add(-2 * time.Hour)
 	for i, name := range []string{"a", "b", "c"} {
 		require.NoError(t, c.Put(keyOf(name), program))
 		at := old.Add(time.Duration(i) * time.Minute)
@@ -212,7 +249,7 @@ func TestTheOldestMakeRoom(t *testing.T) {
 	}
 	_, err = c.Get(keyOf("a")) // now b is the oldest
 	require.NoError(t, err)
-	for name, at := range map[string]time.Time{"left.part": old, "written.part": time.Now()} {
+	for name, at := range map[string]time.Time{"left.part": time.Now().Add(-61 * time.Minute), "written.part": time.Now().Add(-59 * time.Minute)} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), program, 0o600))
 		require.NoError(t, os.Chtimes(filepath.Join(dir, name), at, at))
 	}

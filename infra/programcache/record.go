@@ -20,7 +20,7 @@ const (
 // by line, what a process of this machine has found, and on what that depends. A record
 // holds until the machine is started again. One that is damaged is removed, and missing.
 func (c *Cache) Recorded(statement string) bool {
-	name, want, ok := record(statement)
+	name, want, ok := c.record(statement)
 	if !ok {
 		return false
 	}
@@ -39,7 +39,7 @@ func (c *Cache) Recorded(statement string) bool {
 // Record keeps a record of a statement. It keeps none on a system that does not tell this
 // machine from another.
 func (c *Cache) Record(statement string) error {
-	name, content, ok := record(statement)
+	name, content, ok := c.record(statement)
 	if !ok {
 		return nil
 	}
@@ -51,31 +51,52 @@ func (c *Cache) Record(statement string) error {
 
 // record is the file of a statement: its name follows from its content, which says what it
 // vouches for. It is false where the machine cannot be told from another.
-func record(statement string) (name string, content []byte, ok bool) {
-	machine, ok := thisMachine()
+func (c *Cache) record(statement string) (name string, content []byte, ok bool) {
+	machine, ok := c.here()
 	if !ok {
 		return "", nil, false
 	}
-	content = fmt.Appendf(nil, "%s%sprocessor: %s\n%s", recordMagic, statement, processor(), machine)
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:]) + recordSuffix, content, true
+	name, content = recordOn(processor(), machine, statement)
+	return name, content, true
 }
 
-// thisMachine tells this machine, as it was started last, and the NVIDIA cards that a process
-// of this environment uses, from others with the same folder. It is false on a system that has
-// no number of its start.
-var thisMachine = func() (string, bool) {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+// recordOn is the record of a statement on a machine with a processor.
+func recordOn(processor, machine, statement string) (name string, content []byte) {
+	content = fmt.Appendf(nil, "%s%sprocessor: %s\n%s", recordMagic, statement, processor, machine)
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:]) + recordSuffix, content
+}
+
+// machine is what tells a machine, as it was started last, and the NVIDIA cards that a process
+// uses, from others with the same folder.
+type machine struct {
+	boot   string   // the number of its start
+	cards  []string // in ascending order
+	chosen []string // the variables that choose and order cards
+}
+
+// text is the machine in a record.
+func (m machine) text() string {
+	return fmt.Sprintf("started as: %s\ncards: %s\n", m.boot, strings.Join(slices.Concat(m.cards, m.chosen), " "))
+}
+
+// thisMachine is this machine in the environment of this process. It is false on a system that has no
+// number of its start.
+func thisMachine() (string, bool) { return machineAt("/") }
+
+// machineAt is thisMachine with its files below a folder.
+func machineAt(root string) (string, bool) {
+	boot, err := os.ReadFile(filepath.Join(root, "proc/sys/kernel/random/boot_id"))
 	if err != nil {
 		return "", false
 	}
-	cards, err := filepath.Glob("/dev/nvidia[0-9]*") // in ascending order
+	cards, err := filepath.Glob(filepath.Join(root, "dev/nvidia[0-9]*"))
 	if err != nil {
 		return "", false
 	}
-	var chosen []string
+	m := machine{boot: string(bytes.TrimSpace(boot)), cards: cards}
 	for _, name := range []string{"CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"} {
-		chosen = append(chosen, fmt.Sprintf("%s=%q", name, os.Getenv(name)))
+		m.chosen = append(m.chosen, fmt.Sprintf("%s=%q", name, os.Getenv(name)))
 	}
-	return fmt.Sprintf("started as: %s\ncards: %s\n", bytes.TrimSpace(boot), strings.Join(slices.Concat(cards, chosen), " ")), true
+	return m.text(), true
 }
