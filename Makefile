@@ -156,9 +156,9 @@ endif
 bench: build servers plugin ## speeds, environments, algorithms, the durability tax, a recovery: some minutes
 	@bin/reprise bench
 
-# VERSION=v0.2.0: the release whose half-done run is recorded.
+# VERSION=v0.1.0: the release whose half-done run is recorded.
 release-record: build tools plugin ## half a run of this build and its end, which every later build has to finish
-	@test -n "$(VERSION)" || { echo 'name the release: make release-record VERSION=v0.2.0'; exit 2; }
+	@test -n "$(VERSION)" || { echo 'name the release: make release-record VERSION=v0.1.0'; exit 2; }
 	$(GO) test ./workers/record -count=1 -timeout 10m -run 'TestReleases/$(VERSION)' -v -args -release '$(VERSION)'
 	$(GO) test ./activities/steps -count=1 -run TestShapesOnlyGrow -args -shapes '$(VERSION)'
 

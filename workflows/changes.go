@@ -18,10 +18,11 @@ type change struct {
 	what string
 }
 
-// changes are all changes, oldest first. testdata/histories has before-ID of each, a
-// history recorded without the change that reaches its place.
+// changes are all changes since the first release, oldest first. testdata/before has
+// ID.json.gz of each: a history recorded without the change that reaches its place.
 var changes []change
 
+// changed adds a change to the table: var inNewWay = changed("id", "v1.1.0", "what is different").
 func changed(id, since, what string) change {
 	c := change{id: id, since: since, what: what}
 	changes = append(changes, c)
@@ -35,18 +36,3 @@ var getVersion = workflow.GetVersion
 func (c change) holds(ctx workflow.Context) bool {
 	return getVersion(ctx, c.id, workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }
-
-var pausesAfterFailures = changed("step-failures", "v0.2.0",
-	"a step of a session that fails limits.step_failures times in a row pauses the run, or ends an evaluation; before, it was tried without end")
-
-var programsWait = changed("programs-differ", "v0.2.0",
-	"a worker with other programs is the wrong one, and the run waits for another; before, the run failed")
-
-var pausedTrials = changed("paused-trials", "v0.2.0",
-	"a trial tells its sweep that it is paused, and that it was resumed; before, it told nothing")
-
-var coalescedReports = changed("coalesced-reports", "v0.2.0",
-	"a trial's reports to its sweep are 5 s apart, but a rung, an awaited version 0 and the end are reported at once; before, each change was reported by itself")
-
-var commitsBeside = changed("commit-beside", "v0.2.0",
-	"an iteration is committed beside the first samples of the next one, and a cancelled run waits for its commit; before, the device waited for the commit, and a cancelled run did not")

@@ -11,19 +11,10 @@ import (
 // begun with them, so its settings are fixed; a command that comes meanwhile counts from the one
 // after. If the commit fails, the run ends without it, and its samples are orphans.
 func (t *train) commit(ctx workflow.Context, s *session, it *iteration.Iteration, c iteration.Call) error {
-	if !commitsBeside.holds(ctx) {
-		t.committing = true // too late to make this the last iteration
-		err := t.do(ctx, s, it, c)
-		t.committing = false
-		if err == nil {
-			t.committed(ctx, it)
-		}
-		return err
-	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	t.committing = true
+	t.committing = true // too late to make this the last iteration
 	samples := t.sampleAhead(ctx, s, it)
 	err := t.doWaited(ctx, s, it, c)
 	t.committing = false

@@ -85,7 +85,7 @@ func (t *train) failedTooOften(ctx workflow.Context, err error) *Failing {
 	if limit == 0 { // the run was resolved by a release without the field
 		limit = spec.DefaultStepFailures
 	}
-	if of.Count < limit && of.OutOfMemory < mostOutOfMemory || !pausesAfterFailures.holds(ctx) {
+	if of.Count < limit && of.OutOfMemory < mostOutOfMemory {
 		return nil
 	}
 	return &of

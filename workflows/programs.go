@@ -34,7 +34,7 @@ type wrongPrograms struct {
 // Restore says so and the run waits for another one. An evaluation fails instead.
 func (t *train) otherPrograms(ctx workflow.Context, err error) bool {
 	var app *temporal.ApplicationError
-	if t.measuring || !errors.As(err, &app) || app.Type() != activities.KindProgramsDiffer || !programsWait.holds(ctx) {
+	if t.measuring || !errors.As(err, &app) || app.Type() != activities.KindProgramsDiffer {
 		return false
 	}
 	found := &wrongPrograms{reason: app.Message(), wait: programsWaitMin}

@@ -83,9 +83,6 @@ type reporter struct {
 	sending bool
 	made    bool // version 0 was reported
 	last    time.Time
-	// each sends every change by itself and at once, as runs from before reports were
-	// coalesced do.
-	each bool
 }
 
 // newReporter is the reporter of a run; again says that the run continues in a new history.
@@ -99,7 +96,6 @@ func (w *Workflows) newReporter(ctx workflow.Context, again bool) *reporter {
 		return nil // somebody else's memo
 	}
 	r := reporterOf(of)
-	r.each = !coalescedReports.holds(ctx)
 	if again {
 		r.last = workflow.Now(ctx) // the earlier history ended with a report
 	}
@@ -134,7 +130,7 @@ func (r *reporter) begun(ctx workflow.Context, t *train) {
 		return
 	}
 	r.next.Begun, r.made = true, true
-	if r.each || r.of.Awaited {
+	if r.of.Awaited {
 		r.urgent = true
 		r.send(ctx, t)
 	}
@@ -149,7 +145,7 @@ func (r *reporter) waits(ctx workflow.Context, t *train) {
 
 // pauses reports that the run has paused, or goes on.
 func (r *reporter) pauses(ctx workflow.Context, t *train) {
-	if r != nil && r.next.Paused != shortText(t.whyPaused()) && pausedTrials.holds(ctx) {
+	if r != nil && r.next.Paused != shortText(t.whyPaused()) {
 		r.send(ctx, t)
 	}
 }
@@ -205,9 +201,6 @@ func (r *reporter) send(ctx workflow.Context, t *train) {
 
 // pace returns when the next report may leave, and counts it as sent.
 func (r *reporter) pace(ctx workflow.Context) {
-	if r.each {
-		return
-	}
 	rest := r.last.Add(reportsApart).Sub(workflow.Now(ctx))
 	if !r.last.IsZero() && rest > 0 && !r.urgent {
 		timed, cancel := workflow.WithCancel(ctx)

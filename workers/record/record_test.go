@@ -6,9 +6,9 @@
 //	go test ./workers/record -run TestRecord -record -timeout 40m         # all scripts
 //	go test ./workers/record -run TestRecord/killed -record               # one
 //
-// Record again only when a change of workflow code is meant to end compatibility
-// with the runs of the release before; otherwise guard the change with
-// workflow.GetVersion and keep the histories.
+// From the first release on, record again only when a change of workflow code is meant to end
+// compatibility with the runs of the release before; otherwise guard the change in
+// workflows/changes.go and keep the histories.
 package record
 
 import (

@@ -31,8 +31,7 @@ type script struct {
 	play func(context.Context, *recorder) ([]execution, error)
 }
 
-// scripts are all of them. A name decides how its histories are replayed: histories of
-// "continued" continue as new after every iteration.
+// scripts are all of them.
 var scripts = []script{
 	{"whole", whole},
 	{"killed", killed},
