@@ -22,11 +22,6 @@ import (
 const (
 	// resumes is how often in a row a download is taken up again without a byte in between.
 	resumes = 4
-	// stall is how long a download may stand still before it is taken up again.
-	stall = time.Minute
-	// lockPause is how long a process waits before it looks again whether another one has
-	// ended the same download.
-	lockPause = 500 * time.Millisecond
 	// abandoned is the age after which what an interrupted download left is removed.
 	abandoned = 14 * 24 * time.Hour
 )
@@ -38,7 +33,7 @@ func (h Hub) download(ctx context.Context, repo, folder string, of info, wanted 
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the download: %w", err)
 	}
-	unlock, err := lock(ctx, filepath.Join(h.Downloads, folder, of.Commit+".lock"))
+	unlock, err := lock(ctx, filepath.Join(h.Downloads, folder, of.Commit+".lock"), h.bounds.orUsual().look)
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +79,8 @@ func (h Hub) removeAbandoned() {
 	}
 }
 
-// lock waits until no other process uses the same download.
-func lock(ctx context.Context, path string) (unlock func(), err error) {
+// lock waits until no other process uses the same download. It looks again after each pause.
+func lock(ctx context.Context, path string, pause time.Duration) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the download: %w", err)
@@ -105,7 +100,7 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 		case <-ctx.Done():
 			f.Close()
 			return nil, ctx.Err()
-		case <-time.After(lockPause):
+		case <-time.After(pause):
 		}
 	}
 }
@@ -138,8 +133,15 @@ func (t transfer) fetch(ctx context.Context) error {
 		return err
 	}
 	defer part.Close()
+	longest, err := part.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
 	for idle := 0; ; {
-		grew, err := t.resume(ctx, part)
+		have, err := t.resume(ctx, part)
+		// A server without ranges begins again each time: only what was never there before is progress.
+		grew := have > longest
+		longest = max(longest, have)
 		switch {
 		case err == nil:
 			return t.finish(part)
@@ -157,60 +159,44 @@ func (t transfer) fetch(ctx context.Context) error {
 	}
 }
 
-// resume fetches what is missing of the file. grew says whether it got any of it.
-func (t transfer) resume(ctx context.Context, part *os.File) (grew bool, err error) {
+// resume fetches what is missing of the file. have is how much of it is there afterwards.
+func (t transfer) resume(ctx context.Context, part *os.File) (have int64, err error) {
 	of := t.known()
-	have, err := part.Seek(0, io.SeekEnd)
+	have, err = part.Seek(0, io.SeekEnd)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	if have > 0 && have == of.Size {
-		return false, nil
+		return have, nil
 	}
 	header := http.Header{"Accept-Encoding": {"identity"}}
 	if have > 0 && of.ETag != "" {
 		header.Set("Range", fmt.Sprintf("bytes=%d-", have))
 		header.Set("If-Range", of.ETag)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	still := time.AfterFunc(stall, func() { cancel(fmt.Errorf("nothing came for %s", stall)) })
-	defer still.Stop()
+	ctx, moving, stop := t.hub.watch(ctx)
+	defer stop()
 	answer, err := t.hub.get(ctx, t.address, header)
 	if errors.Is(err, errRange) {
-		return false, errors.Join(err, t.forget(part))
+		return 0, errors.Join(err, t.forget(part))
 	}
 	if err != nil {
-		return false, err
+		return have, err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode == http.StatusOK { // it is another file than before, or the first time
 		if err := t.begin(part, answer); err != nil {
-			return false, err
+			return 0, err
 		}
+		have = 0
 	} else if !strings.HasPrefix(answer.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", have)) {
-		return false, errors.Join(fmt.Errorf("the server answered with %q, asked for bytes from %d on", answer.Header.Get("Content-Range"), have), t.forget(part))
+		return 0, errors.Join(fmt.Errorf("the server answered with %q, asked for bytes from %d on", answer.Header.Get("Content-Range"), have), t.forget(part))
 	}
-	n, err := io.Copy(part, movingReader{answer.Body, still})
+	n, err := io.Copy(part, moving(answer.Body))
 	if err != nil && context.Cause(ctx) != nil {
 		err = context.Cause(ctx)
 	}
-	return n > 0, err
-}
-
-// movingReader restarts the timer with what it reads.
-type movingReader struct {
-	r     io.Reader
-	still *time.Timer
-}
-
-// Read implements io.Reader.
-func (m movingReader) Read(p []byte) (int, error) {
-	n, err := m.r.Read(p)
-	if n > 0 {
-		m.still.Reset(stall)
-	}
-	return n, err
+	return have + n, err
 }
 
 // known is which file the part is of.

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // ErrRefused is the kind of errors that trying again does not help: the hub has no such
@@ -38,6 +39,19 @@ type Hub struct {
 	Downloads string
 	// Offline keeps to what is in Cache.
 	Offline bool
+
+	bounds bounds
+}
+
+// bounds are how long a hub and other processes are waited for. 0 is the usual time.
+type bounds struct {
+	stall time.Duration // for which an answer may stand still before it is given up
+	look  time.Duration // until a process looks again whether another one has ended the same download
+}
+
+// orUsual are the bounds with the usual ones where they are 0.
+func (b bounds) orUsual() bounds {
+	return bounds{stall: cmp.Or(b.stall, time.Minute), look: cmp.Or(b.look, 500*time.Millisecond)}
 }
 
 // FromEnv is the hub as Hugging Face's programs find it: HF_ENDPOINT, HF_TOKEN, HF_HUB_CACHE,
@@ -185,19 +199,48 @@ const maxInfo = 16 << 20
 
 func (h Hub) info(ctx context.Context, repo, revision string) (info, error) {
 	var out info
+	ctx, moving, stop := h.watch(ctx)
+	defer stop()
 	response, err := h.get(ctx, h.Endpoint+"/api/models/"+repo+"/revision/"+url.PathEscape(revision), nil)
 	if err != nil {
 		return out, err
 	}
 	defer response.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(response.Body, maxInfo))
+	b, err := io.ReadAll(io.LimitReader(moving(response.Body), maxInfo))
 	if err != nil {
-		return out, err
+		return out, cmp.Or(context.Cause(ctx), err)
 	}
 	if err := json.Unmarshal(b, &out); err != nil || !commitForm.MatchString(out.Commit) {
 		return out, fmt.Errorf("the hub's answer is not understood: no commit and list of files")
 	}
 	return out, nil
+}
+
+// watch is a context for a request, which ends if nothing comes of the answer for long. moving reads its body.
+func (h Hub) watch(ctx context.Context) (watched context.Context, moving func(io.Reader) io.Reader, stop func()) {
+	stall := h.bounds.orUsual().stall
+	watched, cancel := context.WithCancelCause(ctx)
+	still := time.AfterFunc(stall, func() { cancel(fmt.Errorf("nothing came for %s", stall)) })
+	return watched, func(r io.Reader) io.Reader { return movingReader{r, still, stall} }, func() {
+		still.Stop()
+		cancel(nil)
+	}
+}
+
+// movingReader restarts the timer with what it reads.
+type movingReader struct {
+	r     io.Reader
+	still *time.Timer
+	stall time.Duration
+}
+
+// Read implements io.Reader.
+func (m movingReader) Read(p []byte) (int, error) {
+	n, err := m.r.Read(p)
+	if n > 0 {
+		m.still.Reset(m.stall)
+	}
+	return n, err
 }
 
 // answer is the answer to a request.
