@@ -86,7 +86,7 @@ bin/temporal bin/versitygw bin/gotestsum bin/staticcheck bin/workflowcheck:
 
 # --- use ----------------------------------------------------------------------
 
-.PHONY: demo test smoke chaos size gpu-pack gpu learn study bench lint release-record
+.PHONY: demo test smoke chaos ledger size gpu-pack gpu learn study bench lint release-record
 # All at once: the downloads of one go on while another compiles. build.sh lets one tool
 # compile at a time, and temporal, the longest, comes first.
 # MODEL=smol trains SmolLM2-135M-Instruct in place of a policy made from nothing.
@@ -120,6 +120,10 @@ smoke: build servers bin/gotestsum plugin ## a three-iteration run on a fresh st
 # CHAOSFLAGS='-kills 100 -seed 7': how many kills at random moments, and which.
 chaos: build servers bin/gotestsum plugin ## every kill of the matrix, and random ones: 40 minutes to over an hour
 	@bin/gotestsum --format testname -- -count=1 -timeout 120m -run TestChaos ./workers/chaos -full $(CHAOSFLAGS)
+
+# BASE=REV: the commit to compare with; PRESETS=a,b: these presets alone.
+ledger: build servers plugin ## BASE=REV: the bits of every starter preset under REV and here, from outside: 15 to 25 minutes
+	@$(GO) run ./infra/ledger -base '$(BASE)' -presets '$(PRESETS)'
 
 # SIZEDIR=/path: where the model of 2 GB is written, once. REPRISE_PYTHON=/path: a Python with torch
 # and transformers, for the comparison with them.
