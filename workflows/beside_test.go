@@ -33,7 +33,7 @@ func (s *stage) Block(ctx context.Context, in activities.BlockInput) (activities
 		s.mu.Lock()
 		s.helped++
 		s.mu.Unlock()
-		return activities.BlockResult{Table: ref("block", in)}, nil
+		return activities.BlockResult{Table: ref("block", in), Telemetry: s.helperTook}, nil
 	}
 	if err := s.begin(ctx, "Block", in); err != nil {
 		return activities.BlockResult{}, err
@@ -162,5 +162,39 @@ func TestLagOnOtherWorkersIsInterrupted(t *testing.T) {
 			require.Equal(t, want, manifests(s.commits))
 			require.Equal(t, blocksOfLag, s.counts["Block"]+s.helped)
 		})
+	}
+}
+
+// What other workers did is held, useful or waited for, and paid, by the run that they helped: nothing of it is lost
+// and nothing is counted twice.
+func TestCostsOfOtherWorkers(t *testing.T) {
+	costs := func(took activities.Telemetry) (activities.Cost, float64) {
+		s := lagging(func(int, activities.BlockInput) error { return nil })
+		s.helperTook = took
+		p := newPlay(t, s)
+		p.train(nil)
+		p.result()
+		require.Greater(t, s.helped, blocksOfLag/2)
+		sum := activities.Cost{}
+		for _, c := range p.status().Costs {
+			sum = sum.Plus(c)
+		}
+		return sum, float64(s.helped)
+	}
+	without, _ := costs(activities.Telemetry{})
+	for _, price := range []float64{0, 3.6} {
+		with, helped := costs(activities.Telemetry{Seconds: 10, WaitSeconds: 2, PriceHour: price})
+		const each = 1e-6 // the workflow's clock is the same in both runs
+		require.InDelta(t, 12*helped, with.Held-without.Held, each)
+		require.InDelta(t, 10*helped, with.Useful-without.Useful, each)
+		require.InDelta(t, 2*helped, with.Waiting-without.Waiting, each)
+		require.Equal(t, without.Lost+without.Recomputed, with.Lost+with.Recomputed)
+		if price == 0 {
+			require.InDelta(t, 12*helped, with.Unpriced-without.Unpriced, each)
+			require.Zero(t, with.Money)
+		} else {
+			require.InDelta(t, 0.012*helped, with.Money, each)
+			require.InDelta(t, without.Unpriced, with.Unpriced, each)
+		}
 	}
 }

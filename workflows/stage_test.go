@@ -82,6 +82,8 @@ type stage struct {
 	// taken, late are blocks of the session by a version that is in memory no more.
 	helps                func(n int, in activities.BlockInput) error
 	offers, helped, late int
+	// helperTook is what other workers say of each block that they take.
+	helperTook activities.Telemetry
 
 	mu       sync.Mutex
 	calls    []call

@@ -3,6 +3,7 @@ package openenv
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -158,6 +159,15 @@ func TestServerThatIsNotThere(t *testing.T) {
 	_, err = s.Play(t.Context(), begin(2))
 	require.NoError(t, err)
 
+	// Patience ends the wait, not the bound of a whole request.
+	down.Store(true)
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	_, err = s.Play(ctx, begin(2))
+	require.ErrorIs(t, err, foreign.ErrExited)
+	require.NoError(t, ctx.Err())
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+
 	c = served(t, http.NotFoundHandler(), Config{})
 	_, err = foreign.Connect(t.Context(), "guess", json.RawMessage(standin.OpenEnvOptions), c.Call)
 	require.ErrorIs(t, err, foreign.ErrAnswer)
@@ -249,5 +259,32 @@ func TestNamed(t *testing.T) {
 	for _, wrong := range []string{"host:8000", "http://host/ws", "ws://"} {
 		_, err := New(Config{URL: wrong})
 		require.ErrorContains(t, err, "ws://127.0.0.1:8000/ws")
+	}
+}
+
+// The version names all that the server says of itself: a part that is changed alone gives another one.
+func TestVersionNamesTheSchema(t *testing.T) {
+	versions := map[string]string{}
+	for changed, replace := range map[string][2]string{
+		"nothing":             {"", ""},
+		"the name":            {`"name":"guess"`, `"name":"guess2"`},
+		"the version":         {`"version":"1.0.0"`, `"version":"1.0.1"`},
+		"an action's field":   {`"required":["message"]`, `"required":["message"],"description":"x"`},
+		"an observation's":    {`"done":{"type":"boolean"}`, `"done":{"type":"boolean","title":"Done"}`},
+		"an answer's wording": {`"message":{"type":"string"}`, `"message":{"type":"string","description":"a number"}`},
+	} {
+		game := &standin.OpenEnv{}
+		c := served(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/ws" {
+				game.ServeHTTP(w, r)
+				return
+			}
+			answer := httptest.NewRecorder()
+			game.ServeHTTP(answer, r)
+			_, _ = io.WriteString(w, strings.Replace(answer.Body.String(), replace[0], replace[1], 1))
+		}), Config{})
+		version := connected(t, c).Description.Version
+		require.NotContains(t, versions, version, "%s is changed", changed)
+		versions[version] = changed
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/envs/foreign/standin"
+	"github.com/reprise-rl/reprise/infra/leftover"
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
@@ -75,17 +76,20 @@ func TestFaultsAreRefusedByKind(t *testing.T) {
 		standin.Quit: foreign.ErrExited, standin.Reply: foreign.ErrOther, standin.Episode: foreign.ErrOther,
 		standin.Lie: foreign.ErrChain, standin.Upgrade: foreign.ErrVersion, standin.Raise: foreign.ErrBroken,
 	} {
-		timeout := 20 * time.Second
-		if fault == standin.Hang {
-			timeout = time.Second
-		}
-		p := open(t, fault, Config{Timeout: timeout})
-		s, err := foreign.Connect(context.Background(), "guess", nil, p.Call)
-		require.NoError(t, err, fault)
-		_, err = playOne(s)
-		require.ErrorIs(t, err, kind, fault)
-		_, err = foreign.Connect(context.Background(), "guess", nil, p.Call)
-		require.NoError(t, err, "%s: the pool continues", fault)
+		t.Run(fault, func(t *testing.T) {
+			leftover.Check(t) // a process that did wrong is killed, not only forgotten
+			timeout := 20 * time.Second
+			if fault == standin.Hang {
+				timeout = time.Second
+			}
+			p := open(t, fault, Config{Timeout: timeout})
+			s, err := foreign.Connect(context.Background(), "guess", nil, p.Call)
+			require.NoError(t, err)
+			_, err = playOne(s)
+			require.ErrorIs(t, err, kind)
+			_, err = foreign.Connect(context.Background(), "guess", nil, p.Call)
+			require.NoError(t, err, "the pool continues")
+		})
 	}
 }
 
