@@ -355,3 +355,23 @@ func TestGarbage(t *testing.T) {
 	_, err = store.FindGarbage(ctx, s, "run", store.GarbageOptions{Now: now})
 	require.ErrorIs(t, err, store.ErrInvalid)
 }
+
+// A run that began at another one's iteration keeps its own snapshots: those of the other run are not its to remove.
+func TestKeptSnapshotsAreTheRunsOwn(t *testing.T) {
+	ctx, s := t.Context(), store.NewMemory()
+	chain := makeRun(t, s, "first", 7)
+	spec, err := store.Commit(ctx, s, store.SpecKey("second"), []byte(`{"run":"second"}`))
+	require.NoError(t, err)
+	for n := 7; n < 12; n++ {
+		chain = append(chain, addIteration(t, s, chain, store.Manifest{Run: "second", Iteration: n, Spec: spec}))
+	}
+	for last, want := range map[int][]int{6: {6, 3}, 7: nil, 8: {9}, 11: {12, 9}} {
+		kept, err := store.KeptSnapshots(ctx, s, chain[last].Ref)
+		require.NoError(t, err)
+		var versions []int
+		for _, snapshot := range kept {
+			versions = append(versions, snapshot.Version)
+		}
+		require.Equal(t, want, versions, "after iteration %d", last)
+	}
+}
