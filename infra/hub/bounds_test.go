@@ -206,7 +206,7 @@ func TestOtherModelsAndRevisions(t *testing.T) {
 			m, err := h.Fetch(t.Context(), c.repo, c.revision, never, whole)
 			if l.breaks {
 				require.ErrorContains(t, err, "download config.json of "+c.repo+": ")
-				asked := 6 // the first time its first bytes are progress
+				asked := 6                                   // the first time its first bytes are progress
 				if c.repo == "a/m" && c.revision == "main" { // the branch that "" was: they are there
 					asked = 5
 				}
