@@ -138,7 +138,11 @@ func (t transfer) fetch(ctx context.Context) error {
 		return err
 	}
 	for idle := 0; ; {
+		before := t.known()
 		have, err := t.resume(ctx, part)
+		if t.known() != before { // another file than so far
+			longest = 0
+		}
 		// A server without ranges begins again each time: only what was never there before is progress.
 		grew := have > longest
 		longest = max(longest, have)

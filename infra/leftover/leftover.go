@@ -2,63 +2,48 @@
 package leftover
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
 
-// patience is how long a goroutine or a process that has been told to end may take to do so.
+// patience is how long a process that has been told to end may take to do so.
 const patience = 5 * time.Second
 
-// Check fails the test if, at its end, this process has more goroutines or other children than now.
+// Check fails the test if, at its end, this process has other goroutines or other children than now.
 // What the test itself cleans up has to be registered after this call.
 func Check(t testing.TB) {
 	t.Helper()
-	goroutines, children := runtime.NumGoroutine(), Children(t)
+	goroutines, before := goleak.IgnoreCurrent(), children(t)
 	t.Cleanup(func() {
-		for _, left := range compare(t, goroutines, children, patience) {
-			t.Error(left)
+		goleak.VerifyNone(t, goroutines)
+		for _, child := range newChildren(t, before, patience) {
+			t.Errorf("a process is left: %s", child)
 		}
 	})
 }
 
-// compare tells what is there in addition, after at most so long.
-func compare(t testing.TB, goroutines int, children []string, wait time.Duration) (left []string) {
+// newChildren are the children that are there in addition, after at most so long.
+func newChildren(t testing.TB, before []string, wait time.Duration) []string {
 	for until := time.Now().Add(wait); ; time.Sleep(time.Millisecond) {
-		more := slices.DeleteFunc(Children(t), func(child string) bool {
-			return slices.ContainsFunc(children, func(before string) bool { return number(before) == number(child) })
+		left := slices.DeleteFunc(children(t), func(child string) bool {
+			return slices.ContainsFunc(before, func(known string) bool { return number(known) == number(child) })
 		})
-		now := runtime.NumGoroutine()
-		if now <= goroutines && len(more) == 0 {
-			return nil
+		if len(left) == 0 || time.Now().After(until) {
+			return left
 		}
-		if time.Now().Before(until) {
-			continue
-		}
-		if now > goroutines {
-			left = append(left, fmt.Sprintf("%d goroutines, %d before the test:\n%s", now, goroutines, stacks()))
-		}
-		for _, child := range more {
-			left = append(left, "a process is left: "+child)
-		}
-		return left
 	}
 }
 
-func stacks() []byte {
-	b := make([]byte, 1<<20)
-	return b[:runtime.Stack(b, true)]
-}
-
-// Children are the processes that this one has started and not waited for, as "NUMBER STATE NAME". One that has
+// children are the processes that this one has started and not waited for, as "NUMBER STATE NAME". One that has
 // ended has the state Z. There are none on a system without /proc.
-func Children(t testing.TB) []string {
+func children(t testing.TB) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -74,7 +59,6 @@ func Children(t testing.TB) []string {
 			out = append(out, child)
 		}
 	}
-	slices.Sort(out)
 	return out
 }
 
@@ -96,20 +80,4 @@ func childOf(parent int, stat string) (string, bool) {
 		return "", false
 	}
 	return number + " " + fields[0] + " " + rest[:end], true
-}
-
-// Gone fails the test unless a process has ended soon: also one that is not a child of this process, whose parent may not
-// have waited for it.
-func Gone(t testing.TB, number int) {
-	t.Helper()
-	for until := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", number))
-		if err != nil || strings.Contains(string(content), ") Z ") || strings.Contains(string(content), ") X ") {
-			return
-		}
-		if time.Now().After(until) {
-			t.Errorf("a process is left: %s", content)
-			return
-		}
-	}
 }

@@ -1,44 +1,62 @@
 package leftover
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// A process counts until it has been waited for, a goroutine until it has ended.
-func TestWhatIsLeft(t *testing.T) {
+// failures is a test that notes that it failed.
+type failures struct {
+	testing.TB
+	cleanups []func()
+	errors   []string
+}
+
+func (f *failures) Helper()                {}
+func (f *failures) Cleanup(cleanup func()) { f.cleanups = append(f.cleanups, cleanup) }
+func (f *failures) Error(args ...any)      { f.errors = append(f.errors, fmt.Sprint(args...)) }
+func (f *failures) Errorf(format string, args ...any) {
+	f.errors = append(f.errors, fmt.Sprintf(format, args...))
+}
+
+// A goroutine counts until it has ended.
+func TestGoroutineIsLeft(t *testing.T) {
+	end := make(chan struct{})
+	for _, left := range []bool{true, false} {
+		f := &failures{TB: t}
+		Check(f)
+		if left {
+			go func() { <-end }()
+		}
+		f.cleanups[0]()
+		require.Equal(t, left, len(f.errors) > 0)
+	}
+	close(end)
+}
+
+// A process counts until it has been waited for.
+func TestProcessIsLeft(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("SKIPPED: there is no /proc")
 	}
-	before, children := runtime.NumGoroutine(), Children(t)
-	require.Empty(t, compare(t, before, children, 0))
-
+	before := children(t)
+	require.Empty(t, newChildren(t, before, 0))
 	sleeps := exec.Command("sleep", "1000")
 	require.NoError(t, sleeps.Start())
-	left := compare(t, before, children, time.Millisecond)
-	require.Len(t, left, 1)
-	require.Contains(t, left[0], "a process is left: ")
+	require.Len(t, newChildren(t, before, time.Millisecond), 1)
 	require.NoError(t, sleeps.Process.Kill())
 	require.Eventually(t, func() bool {
-		now := Children(t)
-		return len(now) == len(children)+1 && len(compare(t, before, children, 0)) > 0
+		left := newChildren(t, before, 0)
+		return len(left) == 1 && strings.Contains(left[0], " Z ")
 	}, patience, time.Millisecond, "nobody has waited for it")
 	require.Error(t, sleeps.Wait())
-	Gone(t, sleeps.Process.Pid)
-	require.Empty(t, compare(t, before, children, patience))
-
-	end := make(chan struct{})
-	go func() { <-end }()
-	left = compare(t, before, children, time.Millisecond)
-	require.Len(t, left, 1)
-	require.Contains(t, left[0], "TestWhatIsLeft")
-	close(end)
-	require.Empty(t, compare(t, before, children, patience))
+	require.Empty(t, newChildren(t, before, patience))
 }
 
 func TestChildOf(t *testing.T) {
