@@ -52,8 +52,8 @@ var (
 	// ErrNotFree is a worker that was asked for a block while it has work of its own: the block goes elsewhere.
 	ErrNotFree = errors.New("worker is not free")
 	// ErrEnvironmentBroke is a foreign environment that broke in too many episodes. Nothing of the turn is
-	// stored, so that a mended one is asked anew.
-	ErrEnvironmentBroke = errors.New("the environment has to be mended")
+	// stored, so that a fixed one is asked again.
+	ErrEnvironmentBroke = errors.New("the environment has to be fixed")
 	// ErrNotServed is a foreign environment that this worker does not serve; another one may.
 	ErrNotServed = errors.New("no environment of this name is served by this worker")
 )

@@ -143,7 +143,7 @@ func (r *reporter) waits(ctx workflow.Context, t *train) {
 	}
 }
 
-// pauses reports that the run has paused, or goes on.
+// pauses reports that the run has paused, or continues.
 func (r *reporter) pauses(ctx workflow.Context, t *train) {
 	if r != nil && r.next.Paused != shortText(t.whyPaused()) {
 		r.send(ctx, t)

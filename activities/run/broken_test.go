@@ -64,7 +64,7 @@ func TestCheckBroken(t *testing.T) {
 	err := CheckBroken(broke(1, 6), 0, 20, 4, 0.05)
 	require.ErrorIs(t, err, activities.ErrEnvironmentBroke)
 	require.EqualError(t, err, "the environment broke in 2 of 20 episodes, and environment.broken_share is 0.05: "+
-		"group 0, member 1, turn 1: division by zero; group 1, member 2, turn 1: division by zero: the environment has to be mended")
+		"group 0, member 1, turn 1: division by zero; group 1, member 2, turn 1: division by zero: the environment has to be fixed")
 }
 
 // A group is left out if fewer than half of its members are left, or fewer than two: below, at and above it.
@@ -135,7 +135,7 @@ func TestBrokenShare(t *testing.T) {
 	err = CheckBroken(broke(0, 5, 6, 11, 12, 13), 3, 16, 4, 0.5)
 	require.EqualError(t, err, "the environment broke in 9 of 16 episodes, and environment.broken_share is 0.5: "+
 		"group 0, member 0, turn 1: division by zero; group 1, member 1, turn 1: division by zero; group 1, member 2, turn 1: division by zero; "+
-		"group 2, member 3, turn 1: division by zero; group 3, member 0, turn 1: division by zero; 3 drawn again: the environment has to be mended")
+		"group 2, member 3, turn 1: division by zero; group 3, member 0, turn 1: division by zero; 3 drawn again: the environment has to be fixed")
 }
 
 // What broke and what is left out are shares of all episodes.

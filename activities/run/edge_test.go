@@ -31,7 +31,7 @@ func TestModelsAreNotTriedAgain(t *testing.T) {
 	}
 }
 
-// Every error that no retry can mend has its kind, whatever wraps it; all others are tried again.
+// Every error that no retry can fix has its kind, whatever wraps it; all others are tried again.
 func TestKindsOfErrors(t *testing.T) {
 	kinds := map[string][]error{
 		activities.KindSpecInvalid: {spec.Problems{{Path: "seed"}}}, activities.KindSpecDiffers: {activities.ErrSpecDiffers}, activities.KindModelInvalid: {activities.ErrModelInvalid},
@@ -81,7 +81,7 @@ func TestEdgeOutsideOfAnActivity(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	err = context.Canceled
 	Edge(ended, &err, "step")
-	require.EqualError(t, err, "step: context canceled", "the context goes on")
+	require.EqualError(t, err, "step: context canceled", "the context is not cancelled")
 	end()
 	err = fmt.Errorf("read: %w", context.Canceled)
 	Edge(ended, &err, "step")

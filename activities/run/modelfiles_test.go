@@ -77,7 +77,7 @@ func TestFolderFiles(t *testing.T) {
 	}
 }
 
-// An error about a model's contents is one that no retry mends; another stays what it is.
+// An error about a model's contents is one that no retry fixes; another stays what it is.
 func TestModelError(t *testing.T) {
 	for _, kind := range []error{model.ErrTensors, model.ErrConfig, safetensors.ErrFormat, safetensors.ErrDType, safetensors.ErrNotFinite, fs.ErrNotExist} {
 		err := ModelError(fmt.Errorf("read: %w", kind))

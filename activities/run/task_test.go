@@ -45,7 +45,7 @@ const mixed = `{"seed": 11, "environment": {"mixture": [{"label": "a", "name": "
 	"evaluation": {"suites": [{"name": "first", "environment": {"name": "bandit"}, "instances": 2, "samples": 3, "seed": 5},
 		{"name": "second", "environment": {"mixture": [{"label": "b", "name": "frozenlake"}, {"label": "a", "name": "bandit"}]}, "instances": 3, "samples": 1, "turns": 2, "max_new_tokens": 9}]}}`
 
-// Each iteration plays its own groups: the order of a mixture goes on from one to the next, and begins again after 64.
+// Each iteration plays its own groups: the order of a mixture continues from one to the next, and begins again after 64.
 func TestTasksOfIterations(t *testing.T) {
 	rc := newRun(t, mixed)
 	all := rc.Training.Parts.Order(64 * 4)
@@ -102,7 +102,7 @@ func TestShares(t *testing.T) {
 	require.Equal(t, s.Shares(3, 5), s.Shares(3+256, 5))
 	require.Equal(t, []int{4, 2}, s.Shares(7, 6))
 	first, second, third := s.Shares(0, 1), s.Shares(1, 1), s.Shares(2, 1)
-	require.Equal(t, []int{2, 1}, []int{first[0] + second[0] + third[0], first[1] + second[1] + third[1]}, "a step goes on where the one before ended")
+	require.Equal(t, []int{2, 1}, []int{first[0] + second[0] + third[0], first[1] + second[1] + third[1]}, "a step continues where the one before ended")
 }
 
 // Which slots of a group sample in a turn, where a search looks ahead.

@@ -191,7 +191,7 @@ func kindsOfTrees() map[string]spec.Trees {
 }
 
 // Whatever the trees and the round, each sampled token is in the trajectories once beside those that are
-// inherited, and each trajectory that was played goes on where its parent was left.
+// inherited, and each trajectory that was played continues where its parent was left.
 func TestTokensOfTreesAreKept(t *testing.T) {
 	for name, trees := range kindsOfTrees() {
 		for seed := range uint64(4) {
