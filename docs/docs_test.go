@@ -131,7 +131,7 @@ func TestGPUsAreNotPromised(t *testing.T) {
 	require.Contains(t, before, "**On a CPU today:**")
 	require.Contains(t, before, "(docs/gpu.md#what-one-h100-gave)")
 	page := read(t, "gpu.md")
-	require.Contains(t, page, "Nobody has trained a pretrained model on a GPU")
+	require.Contains(t, page, "Larger ones were not trained")
 	pin, err := plugin.PinOf(plugin.Default)
 	require.NoError(t, err)
 	require.Contains(t, page, "its XLA is jaxlib "+pin.Version)
