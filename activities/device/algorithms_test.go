@@ -142,7 +142,7 @@ func turnValues(t *testing.T, r run.TrajectoryRow, tokens []float64) []float64 {
 func quiet(rows []run.TrajectoryRow, value float32) []run.ScoreRow {
 	var out []run.ScoreRow
 	for _, r := range rows {
-		zeros := make([]float32, run.Total(r.SampledLengths))
+		zeros := make([]float32, r.Sampled())
 		values := make([]float32, len(zeros))
 		for i := range values {
 			values[i] = value

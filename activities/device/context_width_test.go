@@ -54,7 +54,7 @@ func TestContextThatJustFits(t *testing.T) {
 					require.True(t, row.ContextFull, "turn %d", turn)
 					require.False(t, row.NextRestart, "turn %d", turn)
 					require.Empty(t, row.NextIDs, "turn %d", turn)
-					require.True(t, run.Trajectories(w.kit.Training, mustTurns(t, w, append(before, refs)...))[0].Truncated)
+					require.True(t, run.Trajectories(mustTurns(t, w, append(before, refs)...), w.kit.Training.Label)[0].Truncated)
 				}
 			}
 		})

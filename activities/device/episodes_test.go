@@ -210,7 +210,7 @@ func TestEndedRows(t *testing.T) {
 
 	turns, err := run.ReadTurns(t.Context(), w.store, []store.TurnRefs{first, second, third})
 	require.NoError(t, err)
-	rows := run.Trajectories(w.kit.Training, turns)
+	rows := run.Trajectories(turns, w.kit.Training.Label)
 	require.Len(t, rows[0].Rewards, 2, "the third turn is no part of it")
 	require.True(t, rows[0].Success)
 	require.False(t, rows[0].Truncated)
@@ -230,7 +230,7 @@ func TestFullContext(t *testing.T) {
 	require.Empty(t, s1[0].NextIDs)
 	turns, err := run.ReadTurns(t.Context(), w.store, []store.TurnRefs{first})
 	require.NoError(t, err)
-	require.True(t, run.Trajectories(w.kit.Training, turns)[0].Truncated)
+	require.True(t, run.Trajectories(turns, w.kit.Training.Label)[0].Truncated)
 }
 
 func TestTablesThatDoNotFit(t *testing.T) {

@@ -162,7 +162,7 @@ func TestWindowedContexts(t *testing.T) {
 	require.NotContains(t, text, "Turn 1:")
 	at := indexOf(s2[0].NextIDs, g2[0].SampledIDs)
 	require.Positive(t, at, "what was sampled stands as it was recorded")
-	rows2 := run.Trajectories(w.kit.Training, mustTurns(t, w, first, second))
+	rows2 := run.Trajectories(mustTurns(t, w, first, second), w.kit.Training.Label)
 	require.Len(t, run.Stretches(rows2[:1]), 1)
 }
 

@@ -20,7 +20,7 @@ import (
 func (p *played) scores(rows []run.TrajectoryRow, values int) (out []run.ScoreRow) {
 	for _, r := range run.SelectedOf(rows) {
 		s := run.ScoreRow{Row: r.Row}
-		for n := range run.Total(r.SampledLengths) {
+		for n := range r.Sampled() {
 			at := float32(r.Row) + float32(n)/64
 			s.LogProbs, s.Entropies, s.RefLogProbs = append(s.LogProbs, -at), append(s.Entropies, at), append(s.RefLogProbs, -2*at)
 			for v := range values {
@@ -76,7 +76,7 @@ func TestCreditKeepsTheBooks(t *testing.T) {
 				own := in.Rollout == nil || int(r.Group)/p.rc.Training.Groups == 1
 				if r.Selected && own {
 					byRow[r.Row] = r
-					tokens += run.Total(r.SampledLengths)
+					tokens += r.Sampled()
 				}
 			}
 			seen := map[[2]int32]bool{}
@@ -111,7 +111,7 @@ func TestCreditKeepsTheBooks(t *testing.T) {
 				places[r.Row] = begin
 			}
 			for row, n := range places {
-				require.Equal(t, run.Total(byRow[row].SampledLengths), n, "all tokens of row %d", row)
+				require.Equal(t, byRow[row].Sampled(), n, "all tokens of row %d", row)
 			}
 			require.Len(t, places, len(byRow))
 			require.Equal(t, tokens, learned)
@@ -165,7 +165,7 @@ func TestCreditOfParts(t *testing.T) {
 	var mask [][]bool
 	for _, r := range rows {
 		components, groups = append(components, []float64{r.Reward(), r.Penalised() - r.Reward(), 0, 0}), append(groups, int(r.Group))
-		mask = append(mask, slices.Repeat([]bool{true}, run.Total(r.SampledLengths)))
+		mask = append(mask, slices.Repeat([]bool{true}, r.Sampled()))
 	}
 	for _, c := range read[run.ComponentRow](p, *selected.Components) {
 		components[c.Row][map[string]int{"first_attempt": 2, "length": 3}[c.Component]] += c.Value

@@ -171,7 +171,7 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 		if err != nil {
 			return activities.SelectResult{}, err
 		}
-		searched.Metrics(metrics)
+		run.SearchedMetrics(metrics, searched)
 		unkept = searched.Tokens
 	}
 	if rc.Train.Stop.SampledTokens > 0 {
@@ -280,5 +280,5 @@ func trajectories(task *run.Task, turns []run.Turn) ([]run.TrajectoryRow, error)
 	if len(turns) == 0 || len(turns[0].Generate) == 0 {
 		return nil, fmt.Errorf("a rollout has at least a turn and a row: %w", store.ErrInvalid)
 	}
-	return run.Trajectories(task, turns), nil
+	return run.Trajectories(turns, task.Label), nil
 }

@@ -70,7 +70,7 @@ func TestSelectKeepsTheBooks(t *testing.T) {
 			tokens, inherited, turns, selected, played, reward := 0, 0, 0, 0, 0, 0.0
 			for i, r := range rows {
 				require.EqualValues(t, []int{i, i / task.Members, i % task.Members}, []int{int(r.Row), int(r.Group), int(r.Member)})
-				tokens += run.Total(r.SampledLengths)
+				tokens += r.Sampled()
 				if r.Selected {
 					selected++
 				}
@@ -224,7 +224,7 @@ func TestSelectByExactEntropies(t *testing.T) {
 		require.True(t, r.Selected)
 		require.Equal(t, 1.0, r.Weight)
 		s := run.ScoreRow{Row: r.Row}
-		for range run.Total(r.SampledLengths) {
+		for range r.Sampled() {
 			s.LogProbs, s.Entropies = append(s.LogProbs, -1), append(s.Entropies, []float32{1, 3, 2}[r.Group])
 		}
 		scores = append(scores, s)

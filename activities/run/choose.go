@@ -93,7 +93,7 @@ func KeptMembers(s spec.Selection, rows []TrajectoryRow, members int) ([]bool, e
 	for _, group := range all {
 		var returns, lengths []float64
 		for _, r := range group {
-			returns, lengths = append(returns, r.Return()), append(lengths, float64(Total(r.SampledLengths)))
+			returns, lengths = append(returns, r.Return()), append(lengths, float64(r.Sampled()))
 		}
 		g.Rewards, g.Lengths = append(g.Rewards, returns), append(g.Lengths, lengths)
 	}
@@ -158,7 +158,7 @@ func SelectedGroups(s spec.Selection, rows []TrajectoryRow, groups, members int)
 				surprise -= float64(l)
 			}
 			entropies = append(entropies, surprise/float64(max(len(r.RolloutLogProbs), 1)))
-			lengths = append(lengths, float64(Total(r.SampledLengths)))
+			lengths = append(lengths, float64(r.Sampled()))
 			exact = append(exact, r.Entropy)
 		}
 		g.Rewards, g.Entropies, g.Lengths = append(g.Rewards, returns), append(g.Entropies, entropies), append(g.Lengths, lengths)
@@ -198,7 +198,7 @@ func AddEntropies(rows []TrajectoryRow, scores []ScoreRow) error {
 		return fmt.Errorf("%d scores for %d rows: %w", len(scores), len(rows), store.ErrInvalid)
 	}
 	for i, s := range scores {
-		if s.Row != rows[i].Row || len(s.Entropies) != Total(rows[i].SampledLengths) {
+		if s.Row != rows[i].Row || len(s.Entropies) != rows[i].Sampled() {
 			return fmt.Errorf("scores of row %d do not fit its trajectory: %w", rows[i].Row, store.ErrInvalid)
 		}
 		sum := 0.0

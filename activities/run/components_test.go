@@ -74,13 +74,13 @@ func toldTask() *Task {
 // toldRow is a row of a toldTask with the rewards of its turns. Each turn has an action more than the one before.
 func toldRow(task *Task, row int32, turnRewards ...float64) TrajectoryRow {
 	group := row / 2
-	r := TrajectoryRow{Row: row, Group: group, Member: row % 2, Environment: task.label(int(group) % 2), Rewards: turnRewards, StateKeys: []string{"begin"}}
+	r := TrajectoryRow{Row: row, Group: group, Member: row % 2, Environment: task.Label(int(group) % 2), Rewards: turnRewards, StateKeys: []string{"begin"}}
 	name := task.Env(int(group) % 2).Name()
 	for k := range turnRewards {
 		actions := ""
 		for n := range k {
 			if n > 0 {
-				actions += separator
+				actions += Separator
 			}
 			actions += fmt.Sprint(name, " ", group)
 		}

@@ -87,7 +87,7 @@ func (l *CreditInput) Scored(rows []TrajectoryRow, scores []ScoreRow, reference 
 		return fmt.Errorf("%d scores for %d selected rows: %w", len(scores), len(rows), store.ErrInvalid)
 	}
 	for i, s := range scores {
-		n := Total(rows[i].SampledLengths)
+		n := rows[i].Sampled()
 		if s.Row != rows[i].Row || len(s.LogProbs) != n || len(s.Entropies) != n || reference && len(s.RefLogProbs) != n || c.Second() && len(s.Values) != n*c.Values() {
 			return fmt.Errorf("scores of row %d do not fit its trajectory: %w", rows[i].Row, store.ErrInvalid)
 		}

@@ -39,7 +39,7 @@ func learnt() []TrajectoryRow {
 func scoresOf(rows []TrajectoryRow, values int) (out []ScoreRow) {
 	for _, r := range rows {
 		s := ScoreRow{Row: r.Row}
-		for t := range Total(r.SampledLengths) {
+		for t := range r.Sampled() {
 			at := float32(r.Row) + float32(t)/8
 			s.LogProbs, s.Entropies, s.RefLogProbs = append(s.LogProbs, -at), append(s.Entropies, at), append(s.RefLogProbs, -2*at)
 			for v := range values {
@@ -177,7 +177,7 @@ func TestSpreadAndGather(t *testing.T) {
 		for each := 1; each < 4; each++ {
 			var sampled []float32
 			var want []float64
-			for n := range each * Total(learnt()[row].SampledLengths) {
+			for n := range each * learnt()[row].Sampled() {
 				sampled, want = append(sampled, float32(n+1)), append(want, float64(n+1))
 			}
 			spread := l.spreadOf(row, sampled, each)
@@ -262,7 +262,7 @@ func TestTrainingSignalOfACritic(t *testing.T) {
 	_, signal, err = signalOf(t, settings, rows, scores)
 	require.NoError(t, err, "the step is skipped, and counted")
 	for i, row := range signal.Advantages {
-		require.Len(t, row, Total(rows[i].SampledLengths))
+		require.Len(t, row, rows[i].Sampled())
 		require.Len(t, signal.Returns[i], len(row))
 		for n := range row {
 			require.True(t, math.IsNaN(row[n]) && math.IsNaN(signal.Returns[i][n]))
@@ -284,9 +284,9 @@ func TestTrainingSignalOfSeveralValues(t *testing.T) {
 	require.NoError(t, err)
 	learned := 0
 	for i, r := range rows {
-		require.Len(t, signal.Advantages[i], Total(r.SampledLengths))
-		require.Len(t, signal.Returns[i], 3*Total(r.SampledLengths))
-		require.Len(t, signal.Learns[i], 3*Total(r.SampledLengths))
+		require.Len(t, signal.Advantages[i], r.Sampled())
+		require.Len(t, signal.Returns[i], 3*r.Sampled())
+		require.Len(t, signal.Learns[i], 3*r.Sampled())
 		for n, yes := range signal.Learns[i] {
 			if yes {
 				learned++
@@ -355,7 +355,7 @@ func TestTrainingSignalOfPreferences(t *testing.T) {
 	require.InDelta(t, (.5+1+3+2+0+0)/6, float64(signal.Metrics["prm/reward_size"]), 1e-12)
 	require.NotContains(t, signal.Metrics, "critic/vf_explained_var")
 	for i, row := range signal.Returns {
-		require.Len(t, row, Total(rows[i].SampledLengths))
+		require.Len(t, row, rows[i].Sampled())
 		for _, w := range row {
 			require.Equal(t, []float64{-1, 1, 1, -1}[i], math.Copysign(1, w), "up for successes, down for failures")
 		}

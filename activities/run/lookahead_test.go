@@ -62,7 +62,7 @@ func TestLookahead(t *testing.T) {
 			if choices, over, err = ChooseRows(s, slots, turns, turn == last); err != nil {
 				break
 			}
-			require.NoError(t, follow(turns, choices))
+			require.NoError(t, Follow(turns, choices))
 			next, stopped := make([][]int, len(turns[0].Generate)), make([]bool, len(turns[0].Generate))
 			for row, c := range choices {
 				for _, n := range c.Next {
@@ -74,7 +74,7 @@ func TestLookahead(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, paths, 1, "a trajectory a search")
 		require.Equal(t, want.Path, paths[0], "seed %d: %d candidates, depth %d", seed, candidates, depth)
-		require.Equal(t, want.Score, scoreOf(turns, 0))
+		require.Equal(t, want.Score, ScoreOf(turns, 0))
 		if candidates == 3 && depth == 3 {
 			require.LessOrEqual(t, sampled, 3+9+27+27)
 		}

@@ -77,7 +77,7 @@ func (t *tally) add(r TrajectoryRow, firstOfGroup bool) {
 	t.invalid += Total(r.Invalid)
 	t.rewards = append(t.rewards, r.Reward())
 	t.returns = append(t.returns, r.Penalised())
-	t.lengths = append(t.lengths, float64(Total(r.SampledLengths)))
+	t.lengths = append(t.lengths, float64(r.Sampled()))
 }
 
 // count adds an episode's own figures and its calls of tools, if its environment has any.
@@ -116,15 +116,6 @@ func (t *tally) countCalls(env envs.Tooled, actions []string) {
 			}
 		}
 	}
-}
-
-// Total is the sum of lengths.
-func Total(xs []int32) int {
-	sum := 0
-	for _, x := range xs {
-		sum += int(x)
-	}
-	return sum
 }
 
 // passed is the share of groups with at least one success.
@@ -326,4 +317,22 @@ func (t *tally) passAt(n int) float64 {
 		}
 	}
 	return Mean(values)
+}
+
+// InheritedMetrics are the turns that trajectories share with others before them, and the tokens
+// of those: they were sampled once.
+func InheritedMetrics(m activities.Metrics, rows []TrajectoryRow, branches []BranchRow) {
+	turns, tokens := 0, 0
+	for _, b := range branches {
+		if b.Inherited {
+			turns++
+			tokens += int(rows[b.Row].SampledLengths[b.Turn])
+		}
+	}
+	m["rollout/inherited_turns"], m["rollout/inherited_tokens"] = canon.Float(turns), canon.Float(tokens)
+}
+
+// SearchedMetrics are the turns and tokens that were searched and not kept.
+func SearchedMetrics(m activities.Metrics, s Searched) {
+	m["rollout/searched_turns"], m["rollout/searched_tokens"] = canon.Float(s.Turns), canon.Float(s.Tokens)
 }

@@ -51,7 +51,7 @@ func PivotForks(t spec.Trees, turns []Turn, before []PivotRow, address func(grou
 	for group := range rows / size {
 		for tree := range t.Trees {
 			parent := group*size + tree
-			n, reward := leafOf(turns, parent).Turns, 0.0
+			n, reward := LeafOf(turns, parent).Turns, 0.0
 			for _, turn := range turns[:n] {
 				reward += turn.Step[parent].Reward
 			}

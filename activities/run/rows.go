@@ -134,11 +134,11 @@ func (r TrajectoryRow) Executes(k int) []string {
 	if r.Actions[k] == "" {
 		return nil
 	}
-	return strings.Split(r.Actions[k], separator)
+	return strings.Split(r.Actions[k], Separator)
 }
 
-// separator stands between the actions of a turn.
-const separator = " " + envs.Separator + " "
+// Separator stands between the actions of a turn.
+const Separator = " " + envs.Separator + " "
 
 // TurnReward is what selection and credit read of a turn, from 0: the environment's reward,
 // the penalty and the components.
@@ -176,6 +176,18 @@ func (r TrajectoryRow) Reward() float64 {
 
 // Turns is the number of turns that were played.
 func (r TrajectoryRow) Turns() int { return len(r.PromptLengths) }
+
+// Sampled is the number of its sampled tokens.
+func (r TrajectoryRow) Sampled() int { return Total(r.SampledLengths) }
+
+// Total is the sum of lengths.
+func Total(xs []int32) int {
+	sum := 0
+	for _, x := range xs {
+		sum += int(x)
+	}
+	return sum
+}
 
 // ScoreRow is a selected trajectory's part in the scores table.
 type ScoreRow struct {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/search"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -40,7 +38,7 @@ func ChooseRows(s spec.Search, slots int, turns []Turn, last bool) (rows []Choic
 	}
 	over = true
 	for i, g := range at.Generate {
-		rows = append(rows, ChoiceRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive, Score: scoreOf(turns, i)})
+		rows = append(rows, ChoiceRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive, Score: ScoreOf(turns, i)})
 	}
 	if s.Depth > 0 {
 		over, err = lookAhead(s, turns, rows, last)
@@ -88,8 +86,8 @@ func ChooseRows(s spec.Search, slots int, turns []Turn, last bool) (rows []Choic
 	return rows, over, nil
 }
 
-// scoreOf is the sum of a row's rewards and penalties, turn by turn.
-func scoreOf(turns []Turn, row int) float64 {
+// ScoreOf is the sum of a row's rewards and penalties, turn by turn.
+func ScoreOf(turns []Turn, row int) float64 {
 	var score float64
 	for _, t := range turns {
 		if t.Generate[row].Alive {
@@ -99,9 +97,9 @@ func scoreOf(turns []Turn, row int) float64 {
 	return score
 }
 
-// follow puts at each row's place the past of the row that it continues, by the choices after the
+// Follow puts at each row's place the past of the row that it continues, by the choices after the
 // last of the turns.
-func follow(turns []Turn, choices []ChoiceRow) error {
+func Follow(turns []Turn, choices []ChoiceRow) error {
 	if len(choices) != len(turns[0].Generate) {
 		return fmt.Errorf("%d choices about %d rows: %w", len(choices), len(turns[0].Generate), store.ErrInvalid)
 	}
@@ -128,7 +126,7 @@ func follow(turns []Turn, choices []ChoiceRow) error {
 			if int(g.Group) != row/members {
 				return fmt.Errorf("row %d of group %d continues row %d of group %d: %w", row, row/members, parent, g.Group, store.ErrInvalid)
 			}
-			after.Generate[row], after.Step[row], after.Slots[row] = g, st, t.slot(parent)
+			after.Generate[row], after.Step[row], after.Slots[row] = g, st, t.Slot(parent)
 		}
 		turns[n] = after
 	}
@@ -171,7 +169,7 @@ func Branches(turns []Turn, first int32) []BranchRow {
 			if !t.Generate[i].Alive {
 				break
 			}
-			at := turnSlot{int32(k), t.slot(i)}
+			at := turnSlot{int32(k), t.Slot(i)}
 			out = append(out, BranchRow{Row: first + int32(i), Turn: at.turn, Slot: at.slot, Inherited: seen[at]})
 			seen[at] = true
 		}
@@ -228,9 +226,4 @@ func SearchedOf(played []Turn, branches []BranchRow) (out Searched) {
 		}
 	}
 	return out
-}
-
-// Metrics are the turns and tokens that were searched and not kept.
-func (s Searched) Metrics(m activities.Metrics) {
-	m["rollout/searched_turns"], m["rollout/searched_tokens"] = canon.Float(s.Turns), canon.Float(s.Tokens)
 }

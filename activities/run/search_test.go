@@ -41,7 +41,7 @@ func TestBeamSearchOverTurns(t *testing.T) {
 	require.Equal(t, []int32{6, 7}, choices[5].Next)
 
 	turns := []Turn{first}
-	require.NoError(t, follow(turns, choices))
+	require.NoError(t, Follow(turns, choices))
 	require.Equal(t, []int32{2, 2, 3, 3, 4, 4, 5, 5}, turns[0].Slots)
 	// Rows 0 and 1 are the episode that ended. Of the other prefix both candidates are worse than it
 	// or better.
@@ -55,7 +55,7 @@ func TestBeamSearchOverTurns(t *testing.T) {
 	require.Equal(t, 3.0, choices[0].Score, "an episode that ended competes with its score")
 	require.Equal(t, []int32{3}, choices[7].Next, "a trajectory each")
 
-	require.NoError(t, follow(turns, choices))
+	require.NoError(t, Follow(turns, choices))
 	require.Len(t, turns[1].Generate, 4)
 	require.Equal(t, []int32{3, 3, 5, 5}, turns[0].Slots)
 	require.Equal(t, []int32{2, 3, 6, 7}, turns[1].Slots)
@@ -95,7 +95,7 @@ func TestBestOfWhole(t *testing.T) {
 	choices, _, err := ChooseRows(s, 4, turns, true)
 	require.NoError(t, err)
 	require.Equal(t, []int32{0, 3, 5, 6}, kept(choices))
-	require.NoError(t, follow(turns, choices))
+	require.NoError(t, Follow(turns, choices))
 	require.False(t, turns[1].Generate[0].Alive)
 	require.Equal(t, []int32{203}, turns[1].Generate[1].SampledIDs)
 }
@@ -110,7 +110,7 @@ func TestSearchWithOneCandidateMovesNothing(t *testing.T) {
 		want := []Turn{searchTurn(1, 4, []float64{0, 3, 1, 2, 7, 5, 6, 4}, nil, nil)}
 		choices, _, err := ChooseRows(r.SearchOf(), 4, turns, false)
 		require.NoError(t, err)
-		require.NoError(t, follow(turns, choices))
+		require.NoError(t, Follow(turns, choices))
 		want[0].Slots = []int32{0, 1, 2, 3, 4, 5, 6, 7}
 		require.Equal(t, want, turns)
 	}
@@ -124,7 +124,7 @@ func TestChoicesThatDoNotFit(t *testing.T) {
 		{row(0, 0), row(0)}, {row(0), row(0), row(1), row(1)}, {row(0, 1), row(0), row(1, 0), row(1)}, {row(0, 0, 1), row(0), row(1, 2), row(1)},
 		{row(0, 0), row(0), row(1), row(1)}, {row(0, 0, 1, 2), row(0), row(1, 3), row(1)},
 	} {
-		require.ErrorIs(t, follow(turns(), choices), store.ErrInvalid, "%v", choices)
+		require.ErrorIs(t, Follow(turns(), choices), store.ErrInvalid, "%v", choices)
 	}
 	_, _, err := ChooseRows(spec.Search{Width: 3, Candidates: 1}, 2, turns(), false)
 	require.ErrorIs(t, err, store.ErrInvalid)
@@ -199,7 +199,7 @@ func TestSearchedOf(t *testing.T) {
 	require.Equal(t, Searched{Turns: 3, Tokens: 3 + 1 + 5}, SearchedOf(played, branches))
 	require.Equal(t, Searched{Turns: 7, Tokens: 3 + 3 + 5 + 2}, SearchedOf(played, nil))
 	m := activities.Metrics{}
-	Searched{Turns: 3, Tokens: 9}.Metrics(m)
+	SearchedMetrics(m, Searched{Turns: 3, Tokens: 9})
 	require.Equal(t, activities.Metrics{"rollout/searched_turns": canon.Float(3), "rollout/searched_tokens": canon.Float(9)}, m)
 }
 

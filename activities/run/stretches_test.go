@@ -44,6 +44,6 @@ func TestStretchesKeepEveryToken(t *testing.T) {
 		}
 	}
 	for of, r := range rows {
-		require.Equal(t, []int{len(r.IDs), Total(r.SampledLengths)}, []int{ids[of], sampled[of]})
+		require.Equal(t, []int{len(r.IDs), r.Sampled()}, []int{ids[of], sampled[of]})
 	}
 }

@@ -45,8 +45,8 @@ type Task struct {
 // Env is what a group plays.
 func (s *Task) Env(group int) envs.Environment { return s.Parts[s.order[group]].Environment }
 
-// label is the name of what a group plays.
-func (s *Task) label(group int) string { return s.Parts[s.order[group]].Label }
+// Label is the name of what a group plays.
+func (s *Task) Label(group int) string { return s.Parts[s.order[group]].Label }
 
 // Rows is the number of episodes.
 func (s *Task) Rows() int { return s.Groups * s.Members }

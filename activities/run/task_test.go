@@ -55,7 +55,7 @@ func TestTasksOfIterations(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, task.order, 4)
 		for g := range 4 {
-			label := task.label(g)
+			label := task.Label(g)
 			require.Equal(t, []string{"a", "b"}[all[4*iteration+g]], label)
 			require.Same(t, rc.Training.Parts[all[4*iteration+g]].Environment, task.Env(g))
 			count[label]++

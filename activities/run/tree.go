@@ -7,7 +7,6 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/search"
@@ -46,7 +45,7 @@ func Forks(t spec.Trees, wave int, turns []Turn, address func(group int) draw.Ad
 			for other := range member {
 				if t.Tree(other) == t.Tree(member) && t.Wave(other) < wave {
 					row := group*size + other
-					leaves, of = append(leaves, leafOf(turns, row)), append(of, int32(row))
+					leaves, of = append(leaves, LeafOf(turns, row)), append(of, int32(row))
 				}
 			}
 			places, err := search.Places(leaves)
@@ -69,14 +68,14 @@ func Forks(t spec.Trees, wave int, turns []Turn, address func(group int) draw.Ad
 	return out, nil
 }
 
-// leafOf is a row as a leaf of its tree: the turns that it sampled itself are not inherited.
-func leafOf(turns []Turn, row int) (l search.Leaf) {
+// LeafOf is a row as a leaf of its tree: the turns that it sampled itself are not inherited.
+func LeafOf(turns []Turn, row int) (l search.Leaf) {
 	for _, t := range turns {
 		if !t.Generate[row].Alive {
 			break
 		}
 		l.Turns++
-		if t.slot(row) != int32(row) {
+		if t.Slot(row) != int32(row) {
 			l.Inherited++
 		}
 	}
@@ -89,8 +88,8 @@ func FirstTurn(forks []ForkRow) int {
 	return int(first.Turn) + 1
 }
 
-// fork gives the rows of a wave the turns that they inherit.
-func fork(turns []Turn, forks []ForkRow) error {
+// Inherit gives the rows of a wave the turns that they inherit.
+func Inherit(turns []Turn, forks []ForkRow) error {
 	rows := len(turns[0].Generate)
 	for n := range turns {
 		if turns[n].Slots == nil {
@@ -111,14 +110,14 @@ func fork(turns []Turn, forks []ForkRow) error {
 			}
 			g.Row, g.Member = f.Row, f.Member
 			st.Row, st.Member = f.Row, f.Member
-			t.Generate[f.Row], t.Step[f.Row], t.Slots[f.Row] = g, st, t.slot(int(f.Parent))
+			t.Generate[f.Row], t.Step[f.Row], t.Slots[f.Row] = g, st, t.Slot(int(f.Parent))
 		}
 	}
 	return nil
 }
 
-// grow adds a turn of a wave: turn n, from 0, of the rows that played it.
-func grow(turns []Turn, n int, played Turn) []Turn {
+// Grow adds a turn of a wave: turn n, from 0, of the rows that played it.
+func Grow(turns []Turn, n int, played Turn) []Turn {
 	if n == len(turns) {
 		last := Turn{Slots: make([]int32, len(played.Generate))}
 		for i, g := range played.Generate {
@@ -200,7 +199,7 @@ func (rc *Context) Chances(s *Task, branch int, r activities.Rollout, g Generate
 		if s.Trees.Shared {
 			member = s.Trees.Tree(member)
 		} else if s.Trees.Branches > 0 {
-			member = int(t.slot(int(g.Row))) % s.Slots
+			member = int(t.Slot(int(g.Row))) % s.Slots
 		}
 		out = append(out, of(member))
 	}
@@ -219,23 +218,10 @@ func readForks(ctx context.Context, s store.Store, ref store.Ref) ([]ForkRow, er
 	return rows, nil
 }
 
-// InheritedMetrics are the turns that trajectories share with others before them, and the tokens
-// of those: they were sampled once.
-func InheritedMetrics(m activities.Metrics, rows []TrajectoryRow, branches []BranchRow) {
-	turns, tokens := 0, 0
-	for _, b := range branches {
-		if b.Inherited {
-			turns++
-			tokens += int(rows[b.Row].SampledLengths[b.Turn])
-		}
-	}
-	m["rollout/inherited_turns"], m["rollout/inherited_tokens"] = canon.Float(turns), canon.Float(tokens)
-}
-
 // SampledTokens counts the sampled tokens of trajectories, those that several share once.
 func SampledTokens(rows []TrajectoryRow, branches []BranchRow) (tokens int) {
 	for _, r := range rows {
-		tokens += Total(r.SampledLengths)
+		tokens += r.Sampled()
 	}
 	for _, b := range branches {
 		if b.Inherited {

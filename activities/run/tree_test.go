@@ -44,13 +44,13 @@ func TestTreesGrow(t *testing.T) {
 	// The first group branches after two turns, the second at its beginning.
 	forks[0].Turn, forks[1].Turn = 2, 0
 	require.Equal(t, 1, FirstTurn(forks))
-	require.NoError(t, fork(turns, forks))
+	require.NoError(t, Inherit(turns, forks))
 	for n, played := range wave(1, searchTurn(11, 3, make([]float64, 6), nil, end), searchTurn(12, 3, make([]float64, 6), nil, nil), searchTurn(13, 3, make([]float64, 6), nil, nil), searchTurn(14, 3, make([]float64, 6), nil, end)) {
 		for _, i := range []int{1, 4} { // asleep before, ended after
 			asleep, over := n < int(forks[i/3].Turn), i == 4 && n > 0
 			played.Generate[i].Alive = !asleep && !over
 		}
-		turns = grow(turns, n, played)
+		turns = Grow(turns, n, played)
 	}
 	require.Len(t, turns, 4, "a branch may have more turns than its tree has had")
 	sampled := func(row int) (ids []int32) {
@@ -86,14 +86,14 @@ func TestForksThatDoNotFit(t *testing.T) {
 	turns := func() []Turn {
 		return []Turn{searchTurn(1, 2, make([]float64, 4), nil, []bool{false, false, true, false}), searchTurn(2, 2, make([]float64, 4), []bool{true, true, false, true}, nil)}
 	}
-	require.NoError(t, fork(turns(), []ForkRow{{Row: 1, Parent: 0, Turn: 1}}))
+	require.NoError(t, Inherit(turns(), []ForkRow{{Row: 1, Parent: 0, Turn: 1}}))
 	for _, f := range []ForkRow{
 		{Row: 4, Parent: 0}, {Row: 1, Parent: 1}, {Row: 1, Parent: -1}, {Row: 1, Parent: 0, Turn: 2}, {Row: 1, Parent: 0, Turn: -1},
 		{Row: 3, Group: 1, Parent: 2, Turn: 1}, {Row: 3, Group: 1, Parent: 0, Turn: 1},
 	} {
-		require.ErrorIs(t, fork(turns(), []ForkRow{f}), store.ErrInvalid, "%v", f)
+		require.ErrorIs(t, Inherit(turns(), []ForkRow{f}), store.ErrInvalid, "%v", f)
 	}
-	require.NoError(t, fork(turns(), nil), "no row needs to branch")
+	require.NoError(t, Inherit(turns(), nil), "no row needs to branch")
 	_, err := Forks(spec.Trees{Trees: 1, Branches: 1, Expansions: 1}, 2, turns(), nil)
 	require.ErrorIs(t, err, store.ErrInvalid)
 }
@@ -214,7 +214,7 @@ func TestTokensOfTreesAreKept(t *testing.T) {
 				require.NoError(t, err)
 				branches = append(branches, Branches(turns, int32(len(all)))...)
 				task := &Task{Groups: groups, Members: trees.Leaves(), Trees: trees, Parts: envs.Mixture{{Label: "game"}}, order: make([]int, groups)}
-				for i, r := range Trajectories(task, turns) {
+				for i, r := range Trajectories(turns, task.Label) {
 					require.EqualValues(t, i, r.Row)
 					r.Row, r.Group = r.Row+int32(round*groups*trees.Leaves()), r.Group+int32(round*groups)
 					all = append(all, r)
@@ -232,7 +232,7 @@ func TestTokensOfTreesAreKept(t *testing.T) {
 			}
 			total := 0
 			for _, r := range all {
-				total += Total(r.SampledLengths)
+				total += r.Sampled()
 			}
 			m := activities.Metrics{}
 			InheritedMetrics(m, all, branches)
@@ -396,13 +396,13 @@ func TestForksOfSeveralTrees(t *testing.T) {
 
 	// In the second wave the branches of the first are leaves too; their inherited turns are no places of
 	// their own.
-	require.NoError(t, fork(turns, []ForkRow{{Row: 2, Member: 2, Turn: 1}, {Row: 3, Member: 3, Parent: 1}, {Row: 8, Group: 1, Member: 2, Parent: 6, Turn: 2}, {Row: 9, Group: 1, Member: 3, Parent: 7}}))
+	require.NoError(t, Inherit(turns, []ForkRow{{Row: 2, Member: 2, Turn: 1}, {Row: 3, Member: 3, Parent: 1}, {Row: 8, Group: 1, Member: 2, Parent: 6, Turn: 2}, {Row: 9, Group: 1, Member: 3, Parent: 7}}))
 	for n := range 4 {
 		alive := make([]bool, 12)
 		for row, from := range map[int]int{2: 1, 8: 2, 3: 0, 9: 0} {
 			alive[row] = n >= from && n < 3 || row == 9 && n == 3
 		}
-		turns = grow(turns, n, searchTurn(11+n, 6, make([]float64, 12), alive, nil))
+		turns = Grow(turns, n, searchTurn(11+n, 6, make([]float64, 12), alive, nil))
 	}
 	forks, err = Forks(trees, 2, turns, address)
 	require.NoError(t, err)

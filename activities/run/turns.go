@@ -18,8 +18,8 @@ type Turn struct {
 	Slots []int32
 }
 
-// slot is the row of the turn's tables in which a row was sampled.
-func (t Turn) slot(row int) int32 {
+// Slot is the row of the turn's tables in which a row was sampled.
+func (t Turn) Slot(row int) int32 {
 	if t.Slots == nil {
 		return int32(row)
 	}
@@ -46,7 +46,7 @@ func ReadTurns(ctx context.Context, s store.Store, refs []store.TurnRefs) ([]Tur
 			return nil, fmt.Errorf("turn %d has %d sampled and %d stepped rows: %w", i+1, len(g), len(st), store.ErrInvalid)
 		}
 		if at < len(out) || i > at {
-			out = grow(out, at, Turn{Generate: g, Step: st})
+			out = Grow(out, at, Turn{Generate: g, Step: st})
 		} else {
 			out = append(out, Turn{Generate: g, Step: st})
 		}
@@ -54,7 +54,7 @@ func ReadTurns(ctx context.Context, s store.Store, refs []store.TurnRefs) ([]Tur
 		if r.Forks != nil {
 			forks, err := readForks(ctx, s, *r.Forks)
 			if err == nil {
-				err = fork(out, forks)
+				err = Inherit(out, forks)
 			}
 			if err != nil {
 				return nil, fmt.Errorf("turn %d: %w", i+1, err)
@@ -68,7 +68,7 @@ func ReadTurns(ctx context.Context, s store.Store, refs []store.TurnRefs) ([]Tur
 		}
 		choices, err := readChoices(ctx, s, *r.Choices)
 		if err == nil {
-			err = follow(out, choices)
+			err = Follow(out, choices)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("turn %d: %w", i+1, err)
@@ -93,13 +93,14 @@ func Rounds(refs []store.TurnRefs) (out [][]store.TurnRefs) {
 	return out
 }
 
-// Trajectories puts the turns of a rollout together, a row a member.
-func Trajectories(s *Task, turns []Turn) []TrajectoryRow {
+// Trajectories puts the turns of a rollout together, a row a member. label is the name of what a group
+// plays.
+func Trajectories(turns []Turn, label func(group int) string) []TrajectoryRow {
 	rows := make([]TrajectoryRow, len(turns[0].Generate))
 	for i := range rows {
 		first := turns[0].Generate[i]
 		r := TrajectoryRow{
-			Row: first.Row, Group: first.Group, Member: first.Member, Environment: s.label(int(first.Group)), Valid: true,
+			Row: first.Row, Group: first.Group, Member: first.Member, Environment: label(int(first.Group)), Valid: true,
 			StateKeys: []string{turns[0].Step[i].StateBefore},
 		}
 		for _, t := range turns {
@@ -116,7 +117,7 @@ func Trajectories(s *Task, turns []Turn) []TrajectoryRow {
 			r.RolloutLogProbs = append(r.RolloutLogProbs, g.RolloutLogProbs...)
 			r.Rewards = append(r.Rewards, st.Reward)
 			r.Penalties = append(r.Penalties, st.Penalty)
-			r.Actions = append(r.Actions, strings.Join(st.Actions, separator))
+			r.Actions = append(r.Actions, strings.Join(st.Actions, Separator))
 			r.Executed = append(r.Executed, int32(len(st.Actions)))
 			r.Effective = append(r.Effective, st.Effective)
 			r.Invalid = append(r.Invalid, st.Invalid)

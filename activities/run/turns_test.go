@@ -49,7 +49,7 @@ func TestReadTurns(t *testing.T) {
 		for row, want := range [][]int32{{100, 200}, {101}, {102, 202}, {103, 203}} {
 			require.Equal(t, want, sampledOf(turns, row), "row %d", row)
 		}
-		require.Equal(t, []float64{6, 2, 9, 11}, []float64{scoreOf(turns, 0), scoreOf(turns, 1), scoreOf(turns, 2), scoreOf(turns, 3)})
+		require.Equal(t, []float64{6, 2, 9, 11}, []float64{ScoreOf(turns, 0), ScoreOf(turns, 1), ScoreOf(turns, 2), ScoreOf(turns, 3)})
 		require.Nil(t, turns[0].Slots)
 	}
 	turns, err := ReadTurns(t.Context(), s, nil)
@@ -180,7 +180,7 @@ func TestTrajectories(t *testing.T) {
 	turns[0].Step[3].Valid, turns[0].Generate[3].Truncated = false, true
 	turns[0].Step[2].ContextFull = true
 	turns[1].Step[3].Actions = nil
-	rows := Trajectories(task, turns)
+	rows := Trajectories(turns, task.Label)
 	require.Len(t, rows, 4)
 	require.Equal(t, TrajectoryRow{
 		Row: 0, Group: 0, Member: 0, Environment: "shop", IDs: []int32{10, 100, 200, 20, 200, 400}, PromptLengths: []int32{1, 1}, SampledLengths: []int32{2, 2},

@@ -190,7 +190,7 @@ func (t *Trial) measure(ctx context.Context, of activities.Run, refs []store.Tur
 	if err != nil {
 		return Tried{}, err
 	}
-	rows := run.Trajectories(task, turns)
+	rows := run.Trajectories(turns, task.Label)
 	m := run.RolloutMetrics(task, rows)
 	out := Tried{
 		WarmStart: warmStart, Groups: task.Groups, Trajectories: len(rows),
