@@ -14,6 +14,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs/foreign"
@@ -142,7 +143,7 @@ func TestForeignEnvironment(t *testing.T) {
 		all := 0
 		for _, link := range chain {
 			m := link.Manifest
-			rows, err := tables.Get[run.TrajectoryRow](ctx, s, *m.Trajectories)
+			rows, err := tables.Get[episode.TrajectoryRow](ctx, s, *m.Trajectories)
 			require.NoError(t, err)
 			require.Len(t, rows, 16, "the row stays, as padding")
 			var dropped []run.BrokenRow
@@ -168,9 +169,9 @@ func TestForeignEnvironment(t *testing.T) {
 // same.
 func redrawnIs(t *testing.T, whole, broken store.Store, want, m *store.Manifest) {
 	ctx := t.Context()
-	rows, err := tables.Get[run.TrajectoryRow](ctx, whole, *want.Trajectories)
+	rows, err := tables.Get[episode.TrajectoryRow](ctx, whole, *want.Trajectories)
 	require.NoError(t, err)
-	got, err := tables.Get[run.TrajectoryRow](ctx, broken, *m.Trajectories)
+	got, err := tables.Get[episode.TrajectoryRow](ctx, broken, *m.Trajectories)
 	require.NoError(t, err)
 	require.Len(t, got, len(rows))
 	dropped := 0

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities/device"
-	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
@@ -55,20 +55,20 @@ func TestReplaySearches(t *testing.T) {
 		alter       map[string]func(*testing.T, store.Store, []store.TurnRefs)
 	}{
 		"beam": {`"search": "beam", "beam": 2, "candidates": 2}}`, "choices", map[string]func(*testing.T, store.Store, []store.TurnRefs){
-			"a score":  change(choices, func(r *run.ChoiceRow) { r.Score++ }),
-			"a choice": change(choices, func(r *run.ChoiceRow) { r.Kept = !r.Kept }),
-			"a way on": change(choices, func(r *run.ChoiceRow) { r.Next = append(r.Next, 7) }),
+			"a score":  change(choices, func(r *episode.ChoiceRow) { r.Score++ }),
+			"a choice": change(choices, func(r *episode.ChoiceRow) { r.Kept = !r.Kept }),
+			"a way on": change(choices, func(r *episode.ChoiceRow) { r.Next = append(r.Next, 7) }),
 		}},
 		"lookahead": {`"search": "lookahead", "candidates": 2}, "stop": {"sampled_tokens": 1}}`, "choices", map[string]func(*testing.T, store.Store, []store.TurnRefs){
-			"a choice": change(choices, func(r *run.ChoiceRow) { r.Kept = !r.Kept }),
+			"a choice": change(choices, func(r *episode.ChoiceRow) { r.Kept = !r.Kept }),
 		}},
 		"uncertain": {`"search": "entropy", "trees": 2}, "credit": {"algorithm": "grpo"}}`, "forks", map[string]func(*testing.T, store.Store, []store.TurnRefs){
-			"a draw": change(forks, func(r *run.ForkRow) { r.Draw += 0.25 }),
+			"a draw": change(forks, func(r *episode.ForkRow) { r.Draw += 0.25 }),
 		}},
 		"trees": {`"search": "tree", "trees": 2, "branches": 1, "expansions": 1}, "credit": {"algorithm": "tree_grpo"}}`, "forks",
 			map[string]func(*testing.T, store.Store, []store.TurnRefs){
-				"a parent": change(forks, func(r *run.ForkRow) { r.Parent++ }),
-				"a draw":   change(forks, func(r *run.ForkRow) { r.Draw /= 2 }),
+				"a parent": change(forks, func(r *episode.ForkRow) { r.Parent++ }),
+				"a draw":   change(forks, func(r *episode.ForkRow) { r.Draw /= 2 }),
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -112,19 +113,19 @@ func count(flags []bool) (n int) {
 
 // handPlayed is a group of two whose members part in the second turn, and a group
 // in which nothing differs.
-func handPlayed(t *testing.T, edits ...string) (*walked, []run.TrajectoryRow) {
+func handPlayed(t *testing.T, edits ...string) (*walked, []episode.TrajectoryRow) {
 	w := newWalked(t, append([]string{"rollout.format_penalty=0"}, edits...)...)
 	first, _, _, _ := w.turn(nil, "Right</answer>", "Right</answer>", "Left</answer>", "Left</answer>")
 	second, _, _, _ := w.turn([]store.TurnRefs{first}, "Right</answer>", "Left</answer>", "Left</answer>", "Left</answer>")
 	selected, err := w.Host.Select(t.Context(), activities.SelectInput{Run: w.Run, Settings: w.Plan.Settings, Turns: []store.TurnRefs{first, second}})
 	require.NoError(t, err)
-	rows, err := run.SelectedRows(t.Context(), w.store, selected.Trajectories)
+	rows, err := episode.SelectedRows(t.Context(), w.store, selected.Trajectories)
 	require.NoError(t, err)
 	return w, rows
 }
 
 // turnValues are the advantages of each turn, which all its tokens share.
-func turnValues(t *testing.T, r run.TrajectoryRow, tokens []float64) []float64 {
+func turnValues(t *testing.T, r episode.TrajectoryRow, tokens []float64) []float64 {
 	t.Helper()
 	var out []float64
 	for _, n := range r.SampledLengths {
@@ -139,20 +140,20 @@ func turnValues(t *testing.T, r run.TrajectoryRow, tokens []float64) []float64 {
 }
 
 // quiet are scores of nothing but zeros, with the values given.
-func quiet(rows []run.TrajectoryRow, value float32) []run.ScoreRow {
-	var out []run.ScoreRow
+func quiet(rows []episode.TrajectoryRow, value float32) []episode.ScoreRow {
+	var out []episode.ScoreRow
 	for _, r := range rows {
 		zeros := make([]float32, r.Sampled())
 		values := make([]float32, len(zeros))
 		for i := range values {
 			values[i] = value
 		}
-		out = append(out, run.ScoreRow{Row: r.Row, LogProbs: zeros, Entropies: zeros, RefLogProbs: zeros, Values: values})
+		out = append(out, episode.ScoreRow{Row: r.Row, LogProbs: zeros, Entropies: zeros, RefLogProbs: zeros, Values: values})
 	}
 	return out
 }
 
-func lessonOf(s spec.Settings, rows []run.TrajectoryRow, scores []run.ScoreRow, past ...credit.StateValue) (run.TrainingSignal, error) {
+func lessonOf(s spec.Settings, rows []episode.TrajectoryRow, scores []episode.ScoreRow, past ...credit.StateValue) (run.TrainingSignal, error) {
 	l := run.NewCreditInput(rows)
 	if err := l.Scored(rows, scores, true, s.Credit); err != nil {
 		return run.TrainingSignal{}, err
@@ -160,7 +161,7 @@ func lessonOf(s spec.Settings, rows []run.TrajectoryRow, scores []run.ScoreRow, 
 	return l.TrainingSignal(s, rows, past)
 }
 
-func advantagesOf(c spec.Credit, rows []run.TrajectoryRow) ([][]float64, error) {
+func advantagesOf(c spec.Credit, rows []episode.TrajectoryRow) ([][]float64, error) {
 	l, err := lessonOf(spec.Settings{Credit: c}, rows, quiet(rows, 0))
 	return l.Advantages, err
 }

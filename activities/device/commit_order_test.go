@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -57,7 +58,7 @@ func committed(t *testing.T) (l *ledger, h *host.Host, first, second activities.
 			{Name: "model.safetensors", Body: []byte("weights of " + state)}, {Name: "optimizer.safetensors", Body: []byte("moments of " + state)},
 		})
 		require.NoError(t, err)
-		table, err := tables.Put(ctx, l, store.IterationDir(r.Run.ID, 0, n), "trajectories", []run.TrajectoryRow{{Row: int32(n)}})
+		table, err := tables.Put(ctx, l, store.IterationDir(r.Run.ID, 0, n), "trajectories", []episode.TrajectoryRow{{Row: int32(n)}})
 		require.NoError(t, err)
 		return activities.CommitInput{
 			Run: r.Run, Iteration: n, Parent: parent, Settings: r.Plan.Settings, Fingerprint: "f00d", Device: json.RawMessage(`{}`),

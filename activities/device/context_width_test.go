@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 )
@@ -54,7 +55,7 @@ func TestContextThatJustFits(t *testing.T) {
 					require.True(t, row.ContextFull, "turn %d", turn)
 					require.False(t, row.NextRestart, "turn %d", turn)
 					require.Empty(t, row.NextIDs, "turn %d", turn)
-					require.True(t, run.Trajectories(mustTurns(t, w, append(before, refs)...), w.kit.Training.Label)[0].Truncated)
+					require.True(t, episode.Trajectories(mustTurns(t, w, append(before, refs)...), w.kit.Training.Label)[0].Truncated)
 				}
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -31,11 +32,11 @@ func (d *Device) Diagnose(ctx context.Context, in activities.DiagnoseInput) (_ a
 	if err := d.Engine.resident(in.Policy); err != nil {
 		return activities.DiagnoseResult{}, err
 	}
-	rows, err := tables.Get[run.TrajectoryRow](ctx, d.Store, in.Trajectories)
+	rows, err := tables.Get[episode.TrajectoryRow](ctx, d.Store, in.Trajectories)
 	if err != nil {
 		return activities.DiagnoseResult{}, fmt.Errorf("trajectories: %w", err)
 	}
-	rows = slices.DeleteFunc(rows, func(r run.TrajectoryRow) bool { return r.Turns() == 0 }) // dropped
+	rows = slices.DeleteFunc(rows, func(r episode.TrajectoryRow) bool { return r.Turns() == 0 }) // dropped
 	p, err := d.Engine.programsFor(w.Context, of, w.Shapes(w.Training, 1))
 	if err != nil {
 		return activities.DiagnoseResult{}, err
@@ -80,7 +81,7 @@ type estimate struct {
 
 // estimatesOf are the estimates that a rollout allows: it has none where no member
 // thought, or where all reasonings are equal.
-func estimatesOf(rc *run.Context, rows []run.TrajectoryRow, in activities.DiagnoseInput) (out []estimate) {
+func estimatesOf(rc *run.Context, rows []episode.TrajectoryRow, in activities.DiagnoseInput) (out []estimate) {
 	for _, e := range []estimate{{mutual.FirstTurn, firstTurns(rc, rows, in)}, {mutual.Trajectory, anyTurns(rc, rows, in)}} {
 		if len(e.pairs.reasonings) > 0 && len(e.pairs.prompts) > 1 {
 			out = append(out, e)
@@ -90,7 +91,7 @@ func estimatesOf(rc *run.Context, rows []run.TrajectoryRow, in activities.Diagno
 }
 
 // informationOf are the figures of the estimates, whose pairs were scored.
-func informationOf(estimates []estimate, scored []run.PairRow, before activities.Metrics) (activities.Metrics, error) {
+func informationOf(estimates []estimate, scored []episode.PairRow, before activities.Metrics) (activities.Metrics, error) {
 	out := activities.Metrics{}
 	for i, e := range estimates {
 		cross := mutual.Cross{Own: e.pairs.own, Same: e.pairs.same}
@@ -149,10 +150,10 @@ func diagnosisAddress(rc *run.Context, in activities.DiagnoseInput, group int64)
 }
 
 // lookedAt are some of the rows, in order: a draw without replacement.
-func sampleRows(rc *run.Context, rows []run.TrajectoryRow, a draw.Address) []run.TrajectoryRow {
+func sampleRows(rc *run.Context, rows []episode.TrajectoryRow, a draw.Address) []episode.TrajectoryRow {
 	order := a.Permutation(len(rows))[:min(rc.Train.Diagnostics.Samples, len(rows))]
 	slices.Sort(order)
-	var out []run.TrajectoryRow
+	var out []episode.TrajectoryRow
 	for _, at := range order {
 		out = append(out, rows[at])
 	}
@@ -160,7 +161,7 @@ func sampleRows(rc *run.Context, rows []run.TrajectoryRow, a draw.Address) []run
 }
 
 // firstTurns are reasonings of first turns, and the prompts of all groups.
-func firstTurns(rc *run.Context, rows []run.TrajectoryRow, in activities.DiagnoseInput) scoringPairs {
+func firstTurns(rc *run.Context, rows []episode.TrajectoryRow, in activities.DiagnoseInput) scoringPairs {
 	var c scoringPairs
 	place := map[int32]int{}
 	for _, r := range rows {
@@ -180,7 +181,7 @@ func firstTurns(rc *run.Context, rows []run.TrajectoryRow, in activities.Diagnos
 
 // anyTurns are reasonings of turns drawn from the drawn trajectories, and their own
 // contexts.
-func anyTurns(rc *run.Context, rows []run.TrajectoryRow, in activities.DiagnoseInput) scoringPairs {
+func anyTurns(rc *run.Context, rows []episode.TrajectoryRow, in activities.DiagnoseInput) scoringPairs {
 	var c scoringPairs
 	a := diagnosisAddress(rc, in, ofAnyTurns)
 	for _, r := range sampleRows(rc, rows, a) {
@@ -212,7 +213,7 @@ func reasoning(rc *run.Context, sampled []int32) []int32 {
 
 // pair is a reasoning under a prompt, to be scored.
 type pair struct {
-	run.PairRow
+	episode.PairRow
 	// place is its row among the rows of all micro-batches, padding included.
 	place int
 	ids   []int32
@@ -226,7 +227,7 @@ func pairsOf(estimates []estimate, b int) (pairs []pair, places int) {
 		for i, z := range e.pairs.reasonings {
 			for j, x := range e.pairs.prompts {
 				pairs = append(pairs, pair{
-					PairRow: run.PairRow{Estimate: int32(of), Reasoning: int32(i), Prompt: int32(j)},
+					PairRow: episode.PairRow{Estimate: int32(of), Reasoning: int32(i), Prompt: int32(j)},
 					place:   places, ids: slices.Concat(x, z), first: len(x),
 				})
 				places++
@@ -238,7 +239,7 @@ func pairsOf(estimates []estimate, b int) (pairs []pair, places int) {
 }
 
 // scorePairs gives the pairs the log-probs of their reasonings. Micro-batches are dealt to the devices.
-func (w *work) scorePairs(ctx context.Context, p *model.Programs, pairs []pair, temperature float32) ([]run.PairRow, error) {
+func (w *work) scorePairs(ctx context.Context, p *model.Programs, pairs []pair, temperature float32) ([]episode.PairRow, error) {
 	var batches []model.MicroBatch
 	var dealt [][]pair // by micro-batch
 	b := w.Train.Update.MicroBatch
@@ -247,9 +248,9 @@ func (w *work) scorePairs(ctx context.Context, p *model.Programs, pairs []pair, 
 		for n < len(pairs) && pairs[n].place/b == pairs[0].place/b {
 			n++
 		}
-		var rows []run.Stretch
+		var rows []episode.Stretch
 		for _, r := range pairs[:n] {
-			rows = append(rows, run.Stretch{Ids: r.ids})
+			rows = append(rows, episode.Stretch{Ids: r.ids})
 		}
 		batches, dealt = append(batches, w.MicroBatches(rows)[0]), append(dealt, pairs[:n])
 		pairs = pairs[n:]
@@ -258,7 +259,7 @@ func (w *work) scorePairs(ctx context.Context, p *model.Programs, pairs []pair, 
 	if err != nil {
 		return nil, fmt.Errorf("score reasonings: %w", err)
 	}
-	var out []run.PairRow
+	var out []episode.PairRow
 	for i, of := range dealt {
 		for row, r := range of {
 			for _, v := range scores[i].LogProbs[row][r.first:len(r.ids)] {
@@ -272,10 +273,10 @@ func (w *work) scorePairs(ctx context.Context, p *model.Programs, pairs []pair, 
 }
 
 // pairsBefore are the pairs as earlier pieces scored them.
-func pairsBefore(ctx context.Context, s store.Store, pieces []store.Ref, pairs []pair) ([]run.PairRow, error) {
-	var out []run.PairRow
+func pairsBefore(ctx context.Context, s store.Store, pieces []store.Ref, pairs []pair) ([]episode.PairRow, error) {
+	var out []episode.PairRow
 	for i, ref := range pieces {
-		piece, err := tables.Get[run.PairRow](ctx, s, ref)
+		piece, err := tables.Get[episode.PairRow](ctx, s, ref)
 		if err != nil {
 			return nil, fmt.Errorf("piece %d: %w", i+1, err)
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/mutual"
@@ -51,9 +51,9 @@ func TestDiagnoseScoresWhatWasSampled(t *testing.T) {
 	in, err := r.Iterate(t.Context(), r.iteration())
 	require.NoError(t, err)
 	r.restore(t, activities.RestoreInput{Version: version})
-	rows, err := tables.Get[run.TrajectoryRow](t.Context(), r.store, in.Trajectories)
+	rows, err := tables.Get[episode.TrajectoryRow](t.Context(), r.store, in.Trajectories)
 	require.NoError(t, err)
-	scores, err := tables.Get[run.ScoreRow](t.Context(), r.store, *in.Scores)
+	scores, err := tables.Get[episode.ScoreRow](t.Context(), r.store, *in.Scores)
 	require.NoError(t, err)
 	w, done, err := r.Device.begin(t.Context(), r.Run)
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestReasoning(t *testing.T) {
 }
 
 func TestTurnsOfTrajectories(t *testing.T) {
-	r := run.TrajectoryRow{IDs: []int32{1, 2, 3, 4, 5, 6, 7}, PromptLengths: []int32{2, 1, 1}, SampledLengths: []int32{1, 1, 1}, Restarts: []bool{true, false, true}}
+	r := episode.TrajectoryRow{IDs: []int32{1, 2, 3, 4, 5, 6, 7}, PromptLengths: []int32{2, 1, 1}, SampledLengths: []int32{1, 1, 1}, Restarts: []bool{true, false, true}}
 	context, sampled := r.Turn(1)
 	require.Equal(t, []int32{1, 2, 3, 4}, context)
 	require.Equal(t, []int32{5}, sampled)

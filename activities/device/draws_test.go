@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -123,7 +124,7 @@ func TestRowAddresses(t *testing.T) {
 
 // same plays a rollout in which all rows say the same in every turn, and gives the
 // tables of its turns.
-func (w *walked) same(d drawnRollout, text string) []run.Turn {
+func (w *walked) same(d drawnRollout, text string) []episode.Turn {
 	w.t.Helper()
 	ctx := w.t.Context()
 	scene, err := w.kit.Task(d.of)
@@ -209,7 +210,7 @@ func TestGenerateDrawsByTurn(t *testing.T) {
 			}
 			got, err := r.Device.Generate(ctx, in)
 			require.NoError(t, err)
-			table, err := tables.Get[run.GenerateRow](ctx, r.store, got.Table)
+			table, err := tables.Get[episode.GenerateRow](ctx, r.store, got.Table)
 			require.NoError(t, err)
 			p, err := r.Device.Engine.programsFor(k, r.Run, k.Shapes(scene, n))
 			require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -43,13 +44,13 @@ func (w *walked) says(text string) (ids []int32, truncated bool) {
 
 // turn puts a turn's generate table down, from the contexts of the turns before,
 // and steps it. Ended rows say "".
-func (w *walked) turn(turns []store.TurnRefs, texts ...string) (store.TurnRefs, []run.GenerateRow, []run.StepRow, activities.StepResult) {
+func (w *walked) turn(turns []store.TurnRefs, texts ...string) (store.TurnRefs, []episode.GenerateRow, []episode.StepRow, activities.StepResult) {
 	w.t.Helper()
 	ctx, n := w.t.Context(), len(turns)+1
 	rows, contexts, _, err := contexts(ctx, w.kit, w.store, w.kit.Training, activities.GenerateInput{Policy: activities.Version{Run: w.Run}, Turn: n, Turns: turns})
 	require.NoError(w.t, err)
 	require.Len(w.t, rows, len(texts))
-	recorded, err := run.ReadTurns(ctx, w.store, turns)
+	recorded, err := episode.ReadTurns(ctx, w.store, turns)
 	require.NoError(w.t, err)
 	for i, text := range texts {
 		if text == "" {
@@ -78,7 +79,7 @@ func (w *walked) turn(turns []store.TurnRefs, texts ...string) (store.TurnRefs, 
 	require.NoError(w.t, err)
 	got, err := w.Host.Step(ctx, activities.StepInput{Run: w.Run, Turn: n, Turns: turns, Generate: g})
 	require.NoError(w.t, err)
-	stepped, err := tables.Get[run.StepRow](ctx, w.store, got.Table)
+	stepped, err := tables.Get[episode.StepRow](ctx, w.store, got.Table)
 	require.NoError(w.t, err)
 	return store.TurnRefs{Generate: g, Step: got.Table}, rows, stepped, got
 }
@@ -125,7 +126,7 @@ func TestTrajectories(t *testing.T) {
 	selected, err := w.Host.Select(t.Context(), activities.SelectInput{Run: w.Run, Settings: w.Plan.Settings, Turns: []store.TurnRefs{first, second}})
 	require.NoError(t, err)
 	require.Equal(t, 4, selected.Rows)
-	rows, err := run.SelectedRows(t.Context(), w.store, selected.Trajectories)
+	rows, err := episode.SelectedRows(t.Context(), w.store, selected.Trajectories)
 	require.NoError(t, err)
 	for i, r := range rows {
 		require.EqualValues(t, i, r.Row)
@@ -138,7 +139,7 @@ func TestTrajectories(t *testing.T) {
 		require.Equal(t, append(append([]float32(nil), g1[i].RolloutLogProbs...), g2[i].RolloutLogProbs...), r.RolloutLogProbs)
 		// Exactly the sampled ids are marked: in order they are what was sampled.
 		var marked []int32
-		cut := run.Stretches([]run.TrajectoryRow{r})
+		cut := episode.Stretches([]episode.TrajectoryRow{r})
 		require.Len(t, cut, 1, "the contexts showed everything")
 		for at, sampled := range cut[0].Sampled {
 			if sampled {
@@ -165,10 +166,10 @@ func TestTrajectories(t *testing.T) {
 }
 
 // microBatches checks the layout that the loss sees.
-func (w *walked) microBatches(rows []run.TrajectoryRow) {
+func (w *walked) microBatches(rows []episode.TrajectoryRow) {
 	t, b := w.t, w.kit.Train.Update.MicroBatch
 	for _, n := range []int{1, b - 1, b, len(rows)} {
-		mbs := w.kit.MicroBatches(run.Stretches(rows[:n]))
+		mbs := w.kit.MicroBatches(episode.Stretches(rows[:n]))
 		require.Len(t, mbs, (n+b-1)/b)
 		for i := range len(mbs) * b {
 			mb, at := mbs[i/b], i%b
@@ -184,7 +185,7 @@ func (w *walked) microBatches(rows []run.TrajectoryRow) {
 			require.EqualValues(t, 1, mb.RowWeights[at])
 			require.Equal(t, r.IDs, mb.IDs[at][:len(r.IDs)])
 			for j, m := range mb.Mask[at] {
-				sampled := j < len(r.IDs) && run.Stretches(rows[i : i+1])[0].Sampled[j]
+				sampled := j < len(r.IDs) && episode.Stretches(rows[i : i+1])[0].Sampled[j]
 				require.Equal(t, sampled, m, "row %d, token %d", i, j)
 			}
 		}
@@ -208,9 +209,9 @@ func TestEndedRows(t *testing.T) {
 	require.Zero(t, s3[0].Reward)
 	require.True(t, s3[2].Success)
 
-	turns, err := run.ReadTurns(t.Context(), w.store, []store.TurnRefs{first, second, third})
+	turns, err := episode.ReadTurns(t.Context(), w.store, []store.TurnRefs{first, second, third})
 	require.NoError(t, err)
-	rows := run.Trajectories(turns, w.kit.Training.Label)
+	rows := episode.Trajectories(turns, w.kit.Training.Label)
 	require.Len(t, rows[0].Rewards, 2, "the third turn is no part of it")
 	require.True(t, rows[0].Success)
 	require.False(t, rows[0].Truncated)
@@ -228,18 +229,18 @@ func TestFullContext(t *testing.T) {
 	require.True(t, s1[0].Done)
 	require.True(t, s1[0].ContextFull)
 	require.Empty(t, s1[0].NextIDs)
-	turns, err := run.ReadTurns(t.Context(), w.store, []store.TurnRefs{first})
+	turns, err := episode.ReadTurns(t.Context(), w.store, []store.TurnRefs{first})
 	require.NoError(t, err)
-	require.True(t, run.Trajectories(turns, w.kit.Training.Label)[0].Truncated)
+	require.True(t, episode.Trajectories(turns, w.kit.Training.Label)[0].Truncated)
 }
 
 func TestTablesThatDoNotFit(t *testing.T) {
 	w := newWalked(t)
 	ctx := t.Context()
 	first, _, _, _ := w.turn(nil, "Right</answer>", "Right</answer>", "Left</answer>", "Left</answer>")
-	short, err := tables.Put(ctx, w.store, "runs/walk", "short", []run.GenerateRow{{Alive: true}})
+	short, err := tables.Put(ctx, w.store, "runs/walk", "short", []episode.GenerateRow{{Alive: true}})
 	require.NoError(t, err)
-	shortStep, err := tables.Put(ctx, w.store, "runs/walk", "short-step", []run.StepRow{{}})
+	shortStep, err := tables.Put(ctx, w.store, "runs/walk", "short-step", []episode.StepRow{{}})
 	require.NoError(t, err)
 	wrong := map[string]func() error{
 		"turn of other rows": func() error {
@@ -272,7 +273,7 @@ func TestTablesThatDoNotFit(t *testing.T) {
 	}
 	selected, err := w.Host.Select(ctx, activities.SelectInput{Run: w.Run, Settings: w.Plan.Settings, Turns: []store.TurnRefs{first}})
 	require.NoError(t, err)
-	for name, scores := range map[string][]run.ScoreRow{"other rows": {{Row: 1}, {Row: 2}, {Row: 3}, {Row: 4}}, "fewer": {{}}, "shorter": {{Row: 0}, {Row: 1}, {Row: 2}, {Row: 3}}} {
+	for name, scores := range map[string][]episode.ScoreRow{"other rows": {{Row: 1}, {Row: 2}, {Row: 3}, {Row: 4}}, "fewer": {{}}, "shorter": {{Row: 0}, {Row: 1}, {Row: 2}, {Row: 3}}} {
 		table, err := tables.Put(ctx, w.store, "runs/walk", "scores", scores)
 		require.NoError(t, err)
 		_, err = w.Host.Credit(ctx, activities.CreditInput{Run: w.Run, Settings: w.Plan.Settings, Trajectories: selected.Trajectories, Scores: &table})

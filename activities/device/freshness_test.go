@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -73,7 +74,7 @@ func TestOnline(t *testing.T) {
 	require.Equal(t, 2, third.Rollout.Iteration, "the third rolls out again")
 	require.Len(t, third.Turns, 4)
 	var groups []int32
-	rows, err := tables.Get[run.TrajectoryRow](t.Context(), r.store, first.Trajectories)
+	rows, err := tables.Get[episode.TrajectoryRow](t.Context(), r.store, first.Trajectories)
 	require.NoError(t, err)
 	for i, row := range rows {
 		require.EqualValues(t, i, row.Row)
@@ -192,10 +193,10 @@ func TestResample(t *testing.T) {
 	require.NoError(t, err)
 	s := r.Settings.Selection
 	s.Floor, s.Method = 0, "all"
-	rows := func(returns ...float64) []run.TrajectoryRow {
-		var out []run.TrajectoryRow
+	rows := func(returns ...float64) []episode.TrajectoryRow {
+		var out []episode.TrajectoryRow
 		for i, v := range returns {
-			out = append(out, run.TrajectoryRow{Row: int32(i), Group: int32(i / 4), Rewards: []float64{v}, Penalties: []float64{0}})
+			out = append(out, episode.TrajectoryRow{Row: int32(i), Group: int32(i / 4), Rewards: []float64{v}, Penalties: []float64{0}})
 		}
 		return out
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
@@ -75,7 +76,7 @@ func (d *Device) Generate(ctx context.Context, in activities.GenerateInput) (_ a
 
 // sample samples a turn of some of a rollout's rows by a policy. Their contexts are given, and the
 // contexts' keys and values where they are kept.
-func (w *work) sample(ctx context.Context, policy *model.State, task *run.Task, in activities.GenerateInput, rows []run.GenerateRow, contexts [][]int32, kept *model.Kept) error {
+func (w *work) sample(ctx context.Context, policy *model.State, task *run.Task, in activities.GenerateInput, rows []episode.GenerateRow, contexts [][]int32, kept *model.Kept) error {
 	p, err := w.engine.programsFor(w.Context, in.Policy.Run, w.Shapes(task, in.Turn))
 	if err != nil {
 		return err
@@ -110,10 +111,10 @@ func (w *work) sample(ctx context.Context, policy *model.State, task *run.Task, 
 }
 
 // sampledBefore fills in the rows that earlier pieces of the turn sampled.
-func sampledBefore(ctx context.Context, s store.Store, pieces []store.Ref, rows []run.GenerateRow) error {
+func sampledBefore(ctx context.Context, s store.Store, pieces []store.Ref, rows []episode.GenerateRow) error {
 	at := 0
 	for i, ref := range pieces {
-		piece, err := tables.Get[run.GenerateRow](ctx, s, ref)
+		piece, err := tables.Get[episode.GenerateRow](ctx, s, ref)
 		if err != nil {
 			return fmt.Errorf("piece %d: %w", i+1, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
@@ -68,7 +69,7 @@ func (e *Engine) keptBytes() (n int64) {
 // keep gives the keys and values of the contexts of a piece's rows, of which the first is row
 // from. It continues what is kept of the turn before, or makes the appends of all turns. lengths
 // are those of the contexts at the start of each turn.
-func (w *work) keep(ctx context.Context, task *run.Task, in activities.GenerateInput, from int, rows []run.GenerateRow, contexts [][]int32, lengths [][]int) (*model.Kept, error) {
+func (w *work) keep(ctx context.Context, task *run.Task, in activities.GenerateInput, from int, rows []episode.GenerateRow, contexts [][]int32, lengths [][]int) (*model.Kept, error) {
 	alive := make([]bool, len(rows))
 	for i, row := range rows {
 		if row.Restart && in.Turn > 1 {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -201,9 +202,9 @@ func TestExactEntropies(t *testing.T) {
 	t.Parallel()
 	r := exact(t, `selection={"method":"top_count","count":1,"metric":"exact_entropy"}`, "rollout.groups=3", "update.minibatch=0")
 	in := r.commits[0]
-	scores, err := tables.Get[run.ScoreRow](t.Context(), r.store, *in.Scores)
+	scores, err := tables.Get[episode.ScoreRow](t.Context(), r.store, *in.Scores)
 	require.NoError(t, err)
-	rows, err := tables.Get[run.TrajectoryRow](t.Context(), r.store, in.Trajectories)
+	rows, err := tables.Get[episode.TrajectoryRow](t.Context(), r.store, in.Trajectories)
 	require.NoError(t, err)
 	require.Len(t, scores, len(rows), "all of them")
 	alone, err := r.Host.Credit(t.Context(), activities.CreditInput{Run: r.Run, Settings: in.Settings, Trajectories: in.Trajectories, Scores: in.Scores})
@@ -224,7 +225,7 @@ func TestExactEntropies(t *testing.T) {
 	}
 	batch := r.batch(t, in)
 	require.Len(t, batch, len(rows)/3)
-	of := run.ScoresOf(run.SelectedOf(rows), scores)
+	of := run.ScoresOf(episode.SelectedOf(rows), scores)
 	for i, row := range batch {
 		require.Equal(t, of[i].Row, row.Row)
 		at := slices.Index(row.Mask, true)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
@@ -40,7 +41,7 @@ func TestPasses(t *testing.T) {
 		require.Nil(t, in.Batch)
 		require.EqualValues(t, len(in.Passes), in.Update.Steps)
 		require.Greater(t, len(in.Passes), 1)
-		rows, err := run.SelectedRows(t.Context(), r.store, in.Trajectories)
+		rows, err := episode.SelectedRows(t.Context(), r.store, in.Trajectories)
 		require.NoError(t, err)
 		m := map[int32]float64{}
 		before := *in.Scores
@@ -61,11 +62,11 @@ func TestPasses(t *testing.T) {
 }
 
 // corrected checks the corrections of a pass, and puts them into m, where a row that is missing has 1.
-func (r *testRun) corrected(t *testing.T, updated int, rows []run.TrajectoryRow, before, after, stored store.Ref, m map[int32]float64) {
+func (r *testRun) corrected(t *testing.T, updated int, rows []episode.TrajectoryRow, before, after, stored store.Ref, m map[int32]float64) {
 	t.Helper()
-	was, err := tables.Get[run.ScoreRow](t.Context(), r.store, before)
+	was, err := tables.Get[episode.ScoreRow](t.Context(), r.store, before)
 	require.NoError(t, err)
-	is, err := tables.Get[run.ScoreRow](t.Context(), r.store, after)
+	is, err := tables.Get[episode.ScoreRow](t.Context(), r.store, after)
 	require.NoError(t, err)
 	corrections, err := tables.Get[run.CorrectionRow](t.Context(), r.store, stored)
 	require.NoError(t, err)
@@ -78,7 +79,7 @@ func (r *testRun) corrected(t *testing.T, updated int, rows []run.TrajectoryRow,
 		}
 		ratio := 1.0
 		if updated <= row.Turns() {
-			from, n, sum := run.Total(row.SampledLengths[:updated-1]), int(row.SampledLengths[updated-1]), 0.0
+			from, n, sum := episode.Total(row.SampledLengths[:updated-1]), int(row.SampledLengths[updated-1]), 0.0
 			for at := from; at < from+n; at++ {
 				sum += float64(is[i].LogProbs[at]) - float64(was[i].LogProbs[at])
 			}
@@ -92,9 +93,9 @@ func (r *testRun) corrected(t *testing.T, updated int, rows []run.TrajectoryRow,
 }
 
 // checkBatch checks a pass's batch: its rows, its tokens, their old log-probs and their advantages.
-func (r *testRun) checkBatch(t *testing.T, in activities.CommitInput, p store.Pass, rows []run.TrajectoryRow, scored store.Ref, m map[int32]float64) {
+func (r *testRun) checkBatch(t *testing.T, in activities.CommitInput, p store.Pass, rows []episode.TrajectoryRow, scored store.Ref, m map[int32]float64) {
 	t.Helper()
-	scores, err := tables.Get[run.ScoreRow](t.Context(), r.store, scored)
+	scores, err := tables.Get[episode.ScoreRow](t.Context(), r.store, scored)
 	require.NoError(t, err)
 	rc, err := r.Host.Contexts.Read(t.Context(), r.store, r.Run)
 	require.NoError(t, err)
@@ -109,7 +110,7 @@ func (r *testRun) checkBatch(t *testing.T, in activities.CommitInput, p store.Pa
 		if p.Turn > row.Turns() {
 			continue // it ended before
 		}
-		b, n := batch[at], run.Total(row.SampledLengths[:p.Turn-1])
+		b, n := batch[at], episode.Total(row.SampledLengths[:p.Turn-1])
 		require.Equal(t, row.Row, b.Row)
 		for k, yes := range b.Mask {
 			require.Equal(t, int(b.Turns[k]) == p.Turn, yes)
@@ -123,7 +124,7 @@ func (r *testRun) checkBatch(t *testing.T, in activities.CommitInput, p store.Pa
 				n++
 			}
 		}
-		require.Equal(t, run.Total(row.SampledLengths[:p.Turn]), n)
+		require.Equal(t, episode.Total(row.SampledLengths[:p.Turn]), n)
 		at++
 	}
 	require.Len(t, batch, at)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
@@ -15,11 +16,11 @@ import (
 
 // penalised are groups of two rows of so many turns whose rewards are all equal: in
 // each group the rows have the penalties given, [groups][rows][turns].
-func penalised(penalties ...[2][]float64) []run.TrajectoryRow {
-	var out []run.TrajectoryRow
+func penalised(penalties ...[2][]float64) []episode.TrajectoryRow {
+	var out []episode.TrajectoryRow
 	for g, members := range penalties {
 		for m, p := range members {
-			r := run.TrajectoryRow{Row: int32(2*g + m), Group: int32(g), Member: int32(m), Penalties: p, Weight: 1, StateKeys: []string{"start"}}
+			r := episode.TrajectoryRow{Row: int32(2*g + m), Group: int32(g), Member: int32(m), Penalties: p, Weight: 1, StateKeys: []string{"start"}}
 			for k := range p {
 				r.Rewards = append(r.Rewards, 1)
 				r.IDs = append(r.IDs, 7, 8, 9)
@@ -100,7 +101,7 @@ func TestSelectSeesThePenalties(t *testing.T) {
 		second, _, _, _ := w.turn([]store.TurnRefs{first}, says[1]...)
 		selected, err := w.Host.Select(t.Context(), activities.SelectInput{Run: w.Run, Settings: w.Plan.Settings, Turns: []store.TurnRefs{first, second}})
 		require.NoError(t, err)
-		rows, err := run.SelectedRows(t.Context(), w.store, selected.Trajectories)
+		rows, err := episode.SelectedRows(t.Context(), w.store, selected.Trajectories)
 		require.NoError(t, err)
 		require.Len(t, rows, 2)
 		require.EqualValues(t, 1, rows[0].Group, "a penalty in turn %d", turn+1)

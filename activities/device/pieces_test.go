@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/workflows/iteration"
@@ -86,19 +86,19 @@ func TestPiecesThatDoNotFit(t *testing.T) {
 	put := func(rows any) (ref store.Ref) {
 		var err error
 		switch rows := rows.(type) {
-		case []run.GenerateRow:
+		case []episode.GenerateRow:
 			ref, err = tables.Put(t.Context(), s, "runs/r", "piece", rows)
-		case []run.ScoreRow:
+		case []episode.ScoreRow:
 			ref, err = tables.Put(t.Context(), s, "runs/r", "piece", rows)
-		case []run.PairRow:
+		case []episode.PairRow:
 			ref, err = tables.Put(t.Context(), s, "runs/r", "piece", rows)
 		}
 		require.NoError(t, err)
 		return ref
 	}
-	turn := func(numbers ...int32) (rows []run.GenerateRow) {
+	turn := func(numbers ...int32) (rows []episode.GenerateRow) {
 		for _, n := range numbers {
-			rows = append(rows, run.GenerateRow{Row: n, PromptIDs: []int32{n}})
+			rows = append(rows, episode.GenerateRow{Row: n, PromptIDs: []int32{n}})
 		}
 		return rows
 	}
@@ -110,22 +110,22 @@ func TestPiecesThatDoNotFit(t *testing.T) {
 		require.ErrorIs(t, sampledBefore(t.Context(), s, pieces, turn(0, 1)), store.ErrInvalid)
 	}
 
-	scores := func(numbers ...int32) (rows []run.ScoreRow) {
+	scores := func(numbers ...int32) (rows []episode.ScoreRow) {
 		for _, n := range numbers {
-			rows = append(rows, run.ScoreRow{Row: n})
+			rows = append(rows, episode.ScoreRow{Row: n})
 		}
 		return rows
 	}
 	require.NoError(t, scoredBefore(t.Context(), s, []store.Ref{put(scores(3, 5)), put(scores(3, 5))}, scores(3, 5)))
-	for _, piece := range [][]run.ScoreRow{scores(3), scores(3, 4), scores(3, 5, 7)} {
+	for _, piece := range [][]episode.ScoreRow{scores(3), scores(3, 4), scores(3, 5, 7)} {
 		require.ErrorIs(t, scoredBefore(t.Context(), s, []store.Ref{put(piece)}, scores(3, 5)), store.ErrInvalid)
 	}
 
-	pairs := []pair{{PairRow: run.PairRow{Prompt: 0}}, {PairRow: run.PairRow{Prompt: 1}}}
-	got, err := pairsBefore(t.Context(), s, []store.Ref{put([]run.PairRow{{LogProb: math.Inf(-1)}}), put([]run.PairRow{{Prompt: 1, LogProb: 2}})}, pairs)
+	pairs := []pair{{PairRow: episode.PairRow{Prompt: 0}}, {PairRow: episode.PairRow{Prompt: 1}}}
+	got, err := pairsBefore(t.Context(), s, []store.Ref{put([]episode.PairRow{{LogProb: math.Inf(-1)}}), put([]episode.PairRow{{Prompt: 1, LogProb: 2}})}, pairs)
 	require.NoError(t, err)
 	require.Len(t, got, 2)
-	for _, piece := range [][]run.PairRow{{{}}, {{}, {Reasoning: 1}}, {{}, {Prompt: 1}, {Prompt: 2}}} {
+	for _, piece := range [][]episode.PairRow{{{}}, {{}, {Reasoning: 1}}, {{}, {Prompt: 1}, {Prompt: 2}}} {
 		_, err := pairsBefore(t.Context(), s, []store.Ref{put(piece)}, pairs)
 		require.ErrorIs(t, err, store.ErrInvalid)
 	}

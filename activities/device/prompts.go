@@ -5,14 +5,15 @@ import (
 	"fmt"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
 // contexts puts together each row's recorded ids up to this turn's sample. lengths are how many
 // they were at the start of each turn, this one included.
-func contexts(ctx context.Context, rc *run.Context, s store.Store, task *run.Task, in activities.GenerateInput) (rows []run.GenerateRow, contexts [][]int32, lengths [][]int, err error) {
-	wave, err := run.ReadWave(ctx, s, in.Rollout.Wave, in.Turn, in.Turns)
+func contexts(ctx context.Context, rc *run.Context, s store.Store, task *run.Task, in activities.GenerateInput) (rows []episode.GenerateRow, contexts [][]int32, lengths [][]int, err error) {
+	wave, err := episode.ReadWave(ctx, s, in.Rollout.Wave, in.Turn, in.Turns)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -35,7 +36,7 @@ func contexts(ctx context.Context, rc *run.Context, s store.Store, task *run.Tas
 		return nil, nil, nil, fmt.Errorf("turn %d has no turn before it: %w", in.Turn, store.ErrInvalid)
 	}
 	contexts = make([][]int32, len(turns[0].Generate))
-	rows = make([]run.GenerateRow, len(contexts))
+	rows = make([]episode.GenerateRow, len(contexts))
 	for i, turn := range turns {
 		before := make([]int, len(rows))
 		for r := range rows {
@@ -46,7 +47,7 @@ func contexts(ctx context.Context, rc *run.Context, s store.Store, task *run.Tas
 			contexts[r] = append(contexts[r], g.PromptIDs...)
 			before[r] = len(contexts[r])
 			contexts[r] = append(contexts[r], g.SampledIDs...)
-			rows[r] = run.GenerateRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive && !st.Done, PromptIDs: st.NextIDs, Restart: st.NextRestart}
+			rows[r] = episode.GenerateRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive && !st.Done, PromptIDs: st.NextIDs, Restart: st.NextRestart}
 			if !task.Samples(int(g.Member), in.Turn) {
 				rows[r].Alive, rows[r].PromptIDs = false, nil
 			}
@@ -74,8 +75,8 @@ func lengthsOf(rows [][]int32) []int {
 // context. The prompt comes from the group's address, so it is the same for all
 // members. A row whose foreign environment broke at the beginning is padding, with the prompt of a
 // member whose environment did not.
-func firstPrompts(rc *run.Context, s *run.Task, branch int, r activities.Rollout, answers run.Answers) ([]run.GenerateRow, [][]int32, error) {
-	var rows []run.GenerateRow
+func firstPrompts(rc *run.Context, s *run.Task, branch int, r activities.Rollout, answers run.Answers) ([]episode.GenerateRow, [][]int32, error) {
+	var rows []episode.GenerateRow
 	var contexts [][]int32
 	broken := map[int32]bool{}
 	for _, b := range answers.Broken() {
@@ -97,7 +98,7 @@ func firstPrompts(rc *run.Context, s *run.Task, branch int, r activities.Rollout
 		}
 		for m := range s.Slots {
 			row := int32(g*s.Slots + m)
-			rows = append(rows, run.GenerateRow{Row: row, Group: int32(g), Member: int32(m), Alive: !broken[row], PromptIDs: ids, Restart: true})
+			rows = append(rows, episode.GenerateRow{Row: row, Group: int32(g), Member: int32(m), Alive: !broken[row], PromptIDs: ids, Restart: true})
 			contexts = append(contexts, ids)
 		}
 	}

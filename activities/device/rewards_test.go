@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -63,12 +64,12 @@ func TestComponentsOfARollout(t *testing.T) {
 // A group in which the environment's rewards do not vary is selected for what the modules
 // paid in it.
 func TestSelectionReadsComponents(t *testing.T) {
-	selected := func(edits ...string) []run.TrajectoryRow {
+	selected := func(edits ...string) []episode.TrajectoryRow {
 		w := newWalked(t, append([]string{"rollout.format_penalty=0", `selection={"method":"all","drop_flat":true}`}, edits...)...)
 		first, _, _, _ := w.turn(nil, "Left</answer>", "Left</answer> and", "Left</answer>", "Left</answer>")
 		out, err := w.Host.Select(t.Context(), activities.SelectInput{Run: w.Run, Settings: w.Plan.Settings, Turns: []store.TurnRefs{first}})
 		require.NoError(t, err)
-		rows, err := run.SelectedRows(t.Context(), w.store, out.Trajectories)
+		rows, err := episode.SelectedRows(t.Context(), w.store, out.Trajectories)
 		require.NoError(t, err)
 		return rows
 	}

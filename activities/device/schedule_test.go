@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 )
@@ -33,7 +34,7 @@ func TestSchedule(t *testing.T) {
 		parts, err := tables.Get[run.ComponentRow](t.Context(), r.store, *in.Components)
 		require.NoError(t, err)
 		require.Equal(t, want.weight, parts[0].Weight)
-		rows, err := run.SelectedRows(t.Context(), r.store, in.Trajectories)
+		rows, err := episode.SelectedRows(t.Context(), r.store, in.Trajectories)
 		require.NoError(t, err)
 		longest := 0
 		for _, row := range rows {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
@@ -26,16 +27,16 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 	if err := d.Engine.resident(in.Policy); err != nil {
 		return activities.ScoreResult{}, err
 	}
-	rows, err := run.SelectedRows(ctx, d.Store, in.Trajectories)
+	rows, err := episode.SelectedRows(ctx, d.Store, in.Trajectories)
 	if err != nil {
 		return activities.ScoreResult{}, err
 	}
-	cut := run.Stretches(rows)
+	cut := episode.Stretches(rows)
 	piece, err := pieceOf(len(cut), w.Train.Limits.ScoreRows, len(in.Pieces))
 	if err != nil {
 		return activities.ScoreResult{}, err
 	}
-	table := make([]run.ScoreRow, len(rows))
+	table := make([]episode.ScoreRow, len(rows))
 	for i, r := range rows {
 		table[i].Row = r.Row
 	}
@@ -65,9 +66,9 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 
 // scoredBefore fills in what earlier pieces scored. Each has all rows in its table, with
 // the figures of its own tokens: those of a trajectory can be from several pieces.
-func scoredBefore(ctx context.Context, s store.Store, pieces []store.Ref, table []run.ScoreRow) error {
+func scoredBefore(ctx context.Context, s store.Store, pieces []store.Ref, table []episode.ScoreRow) error {
 	for i, ref := range pieces {
-		piece, err := tables.Get[run.ScoreRow](ctx, s, ref)
+		piece, err := tables.Get[episode.ScoreRow](ctx, s, ref)
 		if err != nil {
 			return fmt.Errorf("piece %d: %w", i+1, err)
 		}
@@ -118,7 +119,7 @@ func (w *work) scorer(ctx context.Context, s store.Store, of activities.Run, tem
 }
 
 // score scores rows in micro-batches.
-func (w *work) score(ctx context.Context, s scorer, rows []run.Stretch, table []run.ScoreRow) error {
+func (w *work) score(ctx context.Context, s scorer, rows []episode.Stretch, table []episode.ScoreRow) error {
 	batches, places := w.ScoreBatches(rows)
 	scored, err := s.score(ctx, batches)
 	if err != nil {
@@ -194,7 +195,7 @@ func (s scorer) bySecond(ctx context.Context, batches []model.MicroBatch) ([][][
 
 // appendTo appends the figures of a stretch's sampled tokens, which are those of row i of the
 // micro-batch, to the row of its trajectory.
-func (f figures) appendTo(to *run.ScoreRow, p run.Stretch, i int) {
+func (f figures) appendTo(to *episode.ScoreRow, p episode.Stretch, i int) {
 	for t, sampled := range p.Sampled {
 		if !sampled {
 			continue

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 )
@@ -44,10 +45,10 @@ func TestSearch(t *testing.T) {
 			require.NotNil(t, last.Branches)
 			require.NotNil(t, last.Turns[len(last.Turns)-1].Choices)
 			require.Positive(t, last.Metrics["rollout/searched_tokens"])
-			rows, err := tables.Get[run.TrajectoryRow](t.Context(), r.store, last.Trajectories)
+			rows, err := tables.Get[episode.TrajectoryRow](t.Context(), r.store, last.Trajectories)
 			require.NoError(t, err)
 			require.Len(t, rows, 2*4)
-			branches, err := tables.Get[run.BranchRow](t.Context(), r.store, *last.Branches)
+			branches, err := tables.Get[episode.BranchRow](t.Context(), r.store, *last.Branches)
 			require.NoError(t, err)
 			distinct, learned := map[[2]int32]int{}, 0
 			for _, b := range branches {
@@ -84,8 +85,8 @@ func TestTrees(t *testing.T) {
 		r.iterate(t)
 		return r
 	}
-	trajectories := func(r *testRun) []run.TrajectoryRow {
-		rows, err := tables.Get[run.TrajectoryRow](t.Context(), r.store, r.commits[0].Trajectories)
+	trajectories := func(r *testRun) []episode.TrajectoryRow {
+		rows, err := tables.Get[episode.TrajectoryRow](t.Context(), r.store, r.commits[0].Trajectories)
 		require.NoError(t, err)
 		return rows
 	}
@@ -118,9 +119,9 @@ func TestTrees(t *testing.T) {
 				}
 			}
 			last := r.commits[0]
-			turns, err := run.ReadTurns(t.Context(), r.store, last.Turns)
+			turns, err := episode.ReadTurns(t.Context(), r.store, last.Turns)
 			require.NoError(t, err)
-			branches, err := tables.Get[run.BranchRow](t.Context(), r.store, *last.Branches)
+			branches, err := tables.Get[episode.BranchRow](t.Context(), r.store, *last.Branches)
 			require.NoError(t, err)
 			inherited, sampled := 0, 0
 			for _, b := range branches {
@@ -171,7 +172,7 @@ func TestPivots(t *testing.T) {
 	require.Equal(t, r.objects(t), again.objects(t))
 	labels := 0
 	for _, commit := range r.commits {
-		rows, err := tables.Get[run.TrajectoryRow](t.Context(), r.store, commit.Trajectories)
+		rows, err := tables.Get[episode.TrajectoryRow](t.Context(), r.store, commit.Trajectories)
 		require.NoError(t, err)
 		failed := 0
 		for i, row := range rows {
@@ -201,7 +202,7 @@ func TestPivots(t *testing.T) {
 }
 
 // turnOf is how many tokens were sampled in a turn.
-func turnOf(rows []run.TrajectoryRow, b run.BranchRow) int32 {
+func turnOf(rows []episode.TrajectoryRow, b episode.BranchRow) int32 {
 	return rows[b.Row].SampledLengths[b.Turn]
 }
 
@@ -231,7 +232,7 @@ func TestSampledTokens(t *testing.T) {
 				last := r.commits[len(r.commits)-1]
 				sampled := 0
 				for _, turn := range last.Turns {
-					rows, err := tables.Get[run.GenerateRow](t.Context(), r.store, turn.Generate)
+					rows, err := tables.Get[episode.GenerateRow](t.Context(), r.store, turn.Generate)
 					require.NoError(t, err)
 					for _, row := range rows {
 						if row.Alive {

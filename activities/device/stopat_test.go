@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 )
@@ -63,10 +63,10 @@ func TestStopAt(t *testing.T) {
 }
 
 // generated are the rows of some turns.
-func (r *testRun) generated(t *testing.T, turns []store.TurnRefs) (out []run.GenerateRow) {
+func (r *testRun) generated(t *testing.T, turns []store.TurnRefs) (out []episode.GenerateRow) {
 	t.Helper()
 	for _, turn := range turns {
-		rows, err := tables.Get[run.GenerateRow](t.Context(), r.store, turn.Generate)
+		rows, err := tables.Get[episode.GenerateRow](t.Context(), r.store, turn.Generate)
 		require.NoError(t, err)
 		out = append(out, rows...)
 	}
@@ -106,7 +106,7 @@ func (r *testRun) stopped(t *testing.T) {
 			}
 		}
 		for _, ref := range []store.Ref{c.Trajectories, *c.Evaluations[0].Trajectories} {
-			rows, err := tables.Get[run.TrajectoryRow](t.Context(), r.store, ref)
+			rows, err := tables.Get[episode.TrajectoryRow](t.Context(), r.store, ref)
 			require.NoError(t, err)
 			for _, row := range rows {
 				truncated := false

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -137,12 +138,12 @@ func TestWindowedContexts(t *testing.T) {
 	turns := []store.TurnRefs{first, second, third}
 	selected, err := w.Host.Select(t.Context(), activities.SelectInput{Run: w.Run, Settings: w.Plan.Settings, Turns: turns})
 	require.NoError(t, err)
-	rows, err := run.SelectedRows(t.Context(), w.store, selected.Trajectories)
+	rows, err := episode.SelectedRows(t.Context(), w.store, selected.Trajectories)
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, true, true}, rows[0].Restarts)
 	require.Equal(t, []string{"at 0", "at 0", "at 1", "at 2"}, rows[0].StateKeys)
 	require.Equal(t, []float64{0, 1, 2}, rows[0].Rewards)
-	cut := run.Stretches(rows)
+	cut := episode.Stretches(rows)
 	require.Len(t, cut, 3+2+3+3)
 	require.Equal(t, append(append([]int32(nil), g2[0].PromptIDs...), g2[0].SampledIDs...), cut[1].Ids)
 	require.Equal(t, len(g1[0].SampledIDs), cut[1].First)
@@ -162,13 +163,13 @@ func TestWindowedContexts(t *testing.T) {
 	require.NotContains(t, text, "Turn 1:")
 	at := indexOf(s2[0].NextIDs, g2[0].SampledIDs)
 	require.Positive(t, at, "what was sampled stands as it was recorded")
-	rows2 := run.Trajectories(mustTurns(t, w, first, second), w.kit.Training.Label)
-	require.Len(t, run.Stretches(rows2[:1]), 1)
+	rows2 := episode.Trajectories(mustTurns(t, w, first, second), w.kit.Training.Label)
+	require.Len(t, episode.Stretches(rows2[:1]), 1)
 }
 
-func mustTurns(t *testing.T, w *walked, refs ...store.TurnRefs) []run.Turn {
+func mustTurns(t *testing.T, w *walked, refs ...store.TurnRefs) []episode.Turn {
 	t.Helper()
-	turns, err := run.ReadTurns(t.Context(), w.store, refs)
+	turns, err := episode.ReadTurns(t.Context(), w.store, refs)
 	require.NoError(t, err)
 	return turns
 }
@@ -196,7 +197,7 @@ func TestWindowAndMixtureIterate(t *testing.T) {
 	for _, name := range []string{"train/test-walk/success", "train/bandit/success", "train/bandit/pass@2", "train/test-walk/num_actions"} {
 		require.Contains(t, in.Metrics, name)
 	}
-	rows, err := tables.Get[run.TrajectoryRow](t.Context(), r.store, in.Trajectories)
+	rows, err := tables.Get[episode.TrajectoryRow](t.Context(), r.store, in.Trajectories)
 	require.NoError(t, err)
 	played := map[string]int{}
 	for _, row := range rows {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs/rewards"
 	"github.com/reprise-rl/reprise/envs/starter"
@@ -286,9 +287,9 @@ func (w *work) chunkSource(ctx context.Context, s store.Store, in activities.War
 
 // transcriptBatches lays transcripts out in micro-batches.
 func (w *work) transcriptBatches(examples []starter.Transcript) []model.MicroBatch {
-	var rows []run.Stretch
+	var rows []episode.Stretch
 	for _, e := range examples {
-		rows = append(rows, run.Stretch{Ids: e.IDs, Sampled: e.Loss})
+		rows = append(rows, episode.Stretch{Ids: e.IDs, Sampled: e.Loss})
 	}
 	return w.MicroBatches(rows)
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -116,14 +117,14 @@ func (h *Host) questions(ctx context.Context, rc *run.Context, task *run.Task, i
 	if task.Suite == nil && rc.Train.Environment.OnBroken == spec.Redraw {
 		q.redraws = maxRedraws
 	}
-	var generated []run.GenerateRow
+	var generated []episode.GenerateRow
 	var answers run.Answers
 	if in.Turn > 0 {
 		if in.Opening == nil || in.Generate == nil {
 			return q, fmt.Errorf("ask about turn %d without its beginning or its samples: %w", in.Turn, store.ErrInvalid)
 		}
 		var err error
-		if generated, err = tables.Get[run.GenerateRow](ctx, h.Store, *in.Generate); err != nil {
+		if generated, err = tables.Get[episode.GenerateRow](ctx, h.Store, *in.Generate); err != nil {
 			return q, err
 		}
 		var before []*store.Ref

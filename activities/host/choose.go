@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
@@ -28,7 +29,7 @@ func (h *Host) Choose(ctx context.Context, in activities.ChooseInput) (_ activit
 	if err != nil {
 		return activities.ChooseResult{}, err
 	}
-	turns, err := run.ReadTurns(ctx, h.Store, in.Turns)
+	turns, err := episode.ReadTurns(ctx, h.Store, in.Turns)
 	if err != nil {
 		return activities.ChooseResult{}, err
 	}
@@ -47,7 +48,7 @@ func (h *Host) Choose(ctx context.Context, in activities.ChooseInput) (_ activit
 }
 
 // fork stores where the rows of the wave after this one begin.
-func (h *Host) fork(ctx context.Context, rc *run.Context, task *run.Task, in activities.ChooseInput, turns []run.Turn, start time.Time) (out activities.ChooseResult, err error) {
+func (h *Host) fork(ctx context.Context, rc *run.Context, task *run.Task, in activities.ChooseInput, turns []episode.Turn, start time.Time) (out activities.ChooseResult, err error) {
 	if in.Turns[len(in.Turns)-1].Forks != nil || len(turns[0].Generate) != task.Rows() {
 		return out, fmt.Errorf("branches are drawn once after a wave of %d groups of %d: %w", task.Groups, task.Members, store.ErrInvalid)
 	}
@@ -56,7 +57,7 @@ func (h *Host) fork(ctx context.Context, rc *run.Context, task *run.Task, in act
 		a.Group = int64(group + in.Rollout.Round*task.Groups)
 		return a
 	}
-	var rows []run.ForkRow
+	var rows []episode.ForkRow
 	if task.Trees.Pivots {
 		before, err := run.SideTable[run.PivotRow](ctx, h.Store, in.Pivots, "pivots")
 		if err != nil {
@@ -75,7 +76,7 @@ func (h *Host) fork(ctx context.Context, rc *run.Context, task *run.Task, in act
 		return out, err
 	}
 	if out.Over = len(rows) == 0; !out.Over {
-		out.Turn = run.FirstTurn(rows)
+		out.Turn = episode.FirstTurn(rows)
 	}
 	out.Table, err = tables.Put(ctx, h.Store, run.Dir(in.Run, in.Branch, in.Rollout), run.ForksName(in.Rollout), rows)
 	out.Telemetry.Seconds = time.Since(start).Seconds()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 )
@@ -65,7 +66,7 @@ func (h *Host) Manifest(ctx context.Context, in activities.CommitInput) (*store.
 	}
 	for name, ref := range map[string]*store.Ref{
 		run.StatesArtifact: in.States, activities.ComponentsArtifact: in.Components, run.TextsArtifact: in.Texts,
-		run.AgentsArtifact: in.Agents, run.BrokenArtifact: in.Broken, run.BranchesArtifact: in.Branches, run.PivotsArtifact: in.Pivots, run.ReferenceArtifact: in.Reference,
+		run.AgentsArtifact: in.Agents, run.BrokenArtifact: in.Broken, episode.BranchesArtifact: in.Branches, run.PivotsArtifact: in.Pivots, run.ReferenceArtifact: in.Reference,
 	} {
 		if ref == nil {
 			continue

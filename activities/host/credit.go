@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -47,7 +48,7 @@ func (h *Host) credit(ctx context.Context, in activities.CreditInput) (activitie
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
-	branches, err := run.SideTable[run.BranchRow](ctx, h.Store, in.Branches, "branches of a search")
+	branches, err := run.SideTable[episode.BranchRow](ctx, h.Store, in.Branches, "branches of a search")
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
@@ -77,13 +78,13 @@ func (h *Host) credit(ctx context.Context, in activities.CreditInput) (activitie
 // batch is what an iteration learns from: the selected rows of its part of the rollout that are
 // worth a step, replayed rows and supervised ones. It is empty if there is none of the first, or
 // if all rows are to be successes and there is none. Of an update in passes it is one pass's.
-func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditInput, all []run.TrajectoryRow, past []credit.StateValue, agents []run.AgentRow, branches []run.BranchRow) ([]run.BatchRow, passes, activities.Metrics, error) {
+func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditInput, all []episode.TrajectoryRow, past []credit.StateValue, agents []run.AgentRow, branches []episode.BranchRow) ([]run.BatchRow, passes, activities.Metrics, error) {
 	var none passes
-	scores, err := run.SideTable[run.ScoreRow](ctx, h.Store, in.Scores, "scores")
+	scores, err := run.SideTable[episode.ScoreRow](ctx, h.Store, in.Scores, "scores")
 	if err != nil {
 		return nil, none, nil, err
 	}
-	selected := run.SelectedOf(all)
+	selected := episode.SelectedOf(all)
 	rows, scores, err := sharedPart(rc, in.Rollout, selected, run.ScoresOf(selected, scores))
 	if err != nil || len(rows) == 0 {
 		return nil, none, nil, err
@@ -111,7 +112,7 @@ func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditI
 			return nil, none, nil, err
 		}
 	}
-	trained, err := run.Trained(rows, branches)
+	trained, err := episode.Trained(rows, branches)
 	if err != nil {
 		return nil, none, nil, err
 	}
@@ -155,7 +156,7 @@ func origin(in activities.CreditInput) int {
 }
 
 // worthAStep leaves out the rows that the signal calls not worth a step, and counts them.
-func worthAStep(rows []run.TrajectoryRow, scores []run.ScoreRow, signal *run.TrainingSignal) ([]run.TrajectoryRow, []run.ScoreRow) {
+func worthAStep(rows []episode.TrajectoryRow, scores []episode.ScoreRow, signal *run.TrainingSignal) ([]episode.TrajectoryRow, []episode.ScoreRow) {
 	if signal.Worth == nil {
 		return rows, scores
 	}
@@ -168,15 +169,15 @@ func worthAStep(rows []run.TrajectoryRow, scores []run.ScoreRow, signal *run.Tra
 
 // sharedPart takes the rows that an iteration learns from, and their scores, if it shares the
 // rollout: all of them, or its own groups.
-func sharedPart(rc *run.Context, r *store.RolloutRef, rows []run.TrajectoryRow, scores []run.ScoreRow) ([]run.TrajectoryRow, []run.ScoreRow, error) {
+func sharedPart(rc *run.Context, r *store.RolloutRef, rows []episode.TrajectoryRow, scores []episode.ScoreRow) ([]episode.TrajectoryRow, []episode.ScoreRow, error) {
 	if len(scores) != len(rows) {
 		return nil, nil, fmt.Errorf("%d scores for %d selected rows: %w", len(scores), len(rows), store.ErrInvalid)
 	}
 	if r == nil || rc.Train.Freshness.Online == 1 {
 		return rows, scores, nil
 	}
-	var own []run.TrajectoryRow
-	var ownScores []run.ScoreRow
+	var own []episode.TrajectoryRow
+	var ownScores []episode.ScoreRow
 	for i, row := range rows {
 		if int(row.Group)/rc.Training.Groups == r.Update {
 			own, ownScores = append(own, row), append(ownScores, scores[i])
@@ -187,12 +188,12 @@ func sharedPart(rc *run.Context, r *store.RolloutRef, rows []run.TrajectoryRow, 
 
 // batchRows lays the training signal of trajectories out in the batch's rows, one a
 // stretch. trained says which turns the update learns from, [rows][turns]; nil is all.
-func batchRows(rc *run.Context, rows []run.TrajectoryRow, l run.TrainingSignal, scores []run.ScoreRow, trained [][]bool, origin int) []run.BatchRow {
+func batchRows(rc *run.Context, rows []episode.TrajectoryRow, l run.TrainingSignal, scores []episode.ScoreRow, trained [][]bool, origin int) []run.BatchRow {
 	width, regime := rc.Shapes(rc.Training, 1).Sequence, rc.Train.Update.Mismatch.Regime
 	wide := func() []float32 { return make([]float32, width) }
 	each := rc.Train.Credit.Values()
 	var out []run.BatchRow
-	for _, p := range run.Stretches(rows) {
+	for _, p := range episode.Stretches(rows) {
 		r := run.BatchRow{
 			Row: p.Row, Origin: int32(origin), Length: int32(len(p.Ids)), Ids: make([]int32, width), Turns: make([]int32, width),
 			Mask: make([]bool, width), Old: wide(), Advantages: wide(),

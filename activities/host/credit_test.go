@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -17,9 +18,9 @@ import (
 )
 
 // scores are scores of the selected rows: each log-prob names its row and its token.
-func (p *played) scores(rows []run.TrajectoryRow, values int) (out []run.ScoreRow) {
-	for _, r := range run.SelectedOf(rows) {
-		s := run.ScoreRow{Row: r.Row}
+func (p *played) scores(rows []episode.TrajectoryRow, values int) (out []episode.ScoreRow) {
+	for _, r := range episode.SelectedOf(rows) {
+		s := episode.ScoreRow{Row: r.Row}
 		for n := range r.Sampled() {
 			at := float32(r.Row) + float32(n)/64
 			s.LogProbs, s.Entropies, s.RefLogProbs = append(s.LogProbs, -at), append(s.Entropies, at), append(s.RefLogProbs, -2*at)
@@ -66,11 +67,11 @@ func TestCreditKeepsTheBooks(t *testing.T) {
 				in.Rollout.Update = 1
 			}
 			in, out := p.credited(in, selected)
-			var branches []run.BranchRow
+			var branches []episode.BranchRow
 			if out := selected.Branches; out != nil {
-				branches = read[run.BranchRow](p, *out)
+				branches = read[episode.BranchRow](p, *out)
 			}
-			byRow := map[int32]run.TrajectoryRow{}
+			byRow := map[int32]episode.TrajectoryRow{}
 			tokens := 0
 			for _, r := range p.rows(selected) {
 				own := in.Rollout == nil || int(r.Group)/p.rc.Training.Groups == 1
@@ -130,7 +131,7 @@ func TestCreditIsTheSame(t *testing.T) {
 		"replay": `{"freshness": {"replay_iterations": 2, "replay_share": 0.5}}`,
 	} {
 		p := begin(t, edits)
-		p.say = func(activities.Rollout, int, run.GenerateRow) string { return "Right</answer>" } // all rows are alike
+		p.say = func(activities.Rollout, int, episode.GenerateRow) string { return "Right</answer>" } // all rows are alike
 		_, selected := p.selected(0, activities.SelectInput{})
 		in, out := p.credited(activities.CreditInput{}, selected)
 		if name == "replay" {
@@ -195,11 +196,11 @@ func TestCreditOfParts(t *testing.T) {
 func TestBatchRows(t *testing.T) {
 	p := begin(t, `{"rollout": {"prompt_tokens": [100, 100, 100]}}`)
 	rc := *p.rc
-	rows := []run.TrajectoryRow{
+	rows := []episode.TrajectoryRow{
 		{Row: 4, IDs: []int32{0, 1, 2, 3, 4, 5, 6}, PromptLengths: []int32{1, 1, 1}, SampledLengths: []int32{1, 2, 1}, Restarts: []bool{true, false, true}, RolloutLogProbs: []float32{-1, -2, -3, -4}},
 		{Row: 9, IDs: []int32{7, 8}, PromptLengths: []int32{1}, SampledLengths: []int32{1}, Restarts: []bool{true}, RolloutLogProbs: []float32{-5}},
 	}
-	scores := []run.ScoreRow{
+	scores := []episode.ScoreRow{
 		{Row: 4, LogProbs: []float32{10, 20, 30, 40}, RefLogProbs: []float32{11, 21, 31, 41}, Values: []float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}},
 		{Row: 9, LogProbs: []float32{50}, RefLogProbs: []float32{51}, Values: []float32{13, 14, 15}},
 	}
@@ -258,10 +259,10 @@ func TestBatchRows(t *testing.T) {
 func TestSharedPart(t *testing.T) {
 	rc := &run.Context{Training: &run.Task{Groups: 2}}
 	rc.Train.Freshness.Online = 3
-	var rows []run.TrajectoryRow
-	var scores []run.ScoreRow
+	var rows []episode.TrajectoryRow
+	var scores []episode.ScoreRow
 	for _, group := range []int32{0, 1, 2, 3, 3, 5} {
-		rows, scores = append(rows, run.TrajectoryRow{Row: 10 * int32(len(rows)), Group: group}), append(scores, run.ScoreRow{Row: 10 * int32(len(scores))})
+		rows, scores = append(rows, episode.TrajectoryRow{Row: 10 * int32(len(rows)), Group: group}), append(scores, episode.ScoreRow{Row: 10 * int32(len(scores))})
 	}
 	for update, want := range [][]int32{{0, 10}, {20, 30, 40}, {50}} {
 		got, of, err := sharedPart(rc, &store.RolloutRef{Update: update, Updates: 3}, rows, scores)
@@ -286,7 +287,7 @@ func TestSharedPart(t *testing.T) {
 
 // Rows that are not worth a step are left out with their scores and their signal, and counted.
 func TestWorthAStep(t *testing.T) {
-	rows, scores := []run.TrajectoryRow{{Row: 1}, {Row: 2}, {Row: 3}}, []run.ScoreRow{{Row: 1}, {Row: 2}, {Row: 3}}
+	rows, scores := []episode.TrajectoryRow{{Row: 1}, {Row: 2}, {Row: 3}}, []episode.ScoreRow{{Row: 1}, {Row: 2}, {Row: 3}}
 	s := run.TrainingSignal{Advantages: [][]float64{{1}, {2}, {3}}, Worth: []bool{false, true, true}, Metrics: activities.Metrics{}}
 	rows, scores = worthAStep(rows, scores, &s)
 	require.Equal(t, []int32{2, 3, 2, 3}, []int32{rows[0].Row, rows[1].Row, scores[0].Row, scores[1].Row})

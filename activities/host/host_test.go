@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs"
 	_ "github.com/reprise-rl/reprise/envs/all"
@@ -94,7 +95,7 @@ type played struct {
 	// sampled counts the tokens of all tables that were generated.
 	sampled int
 	// say is what a row says in a turn.
-	say func(what activities.Rollout, turn int, row run.GenerateRow) string
+	say func(what activities.Rollout, turn int, row episode.GenerateRow) string
 }
 
 // document is a small spec. The fields of edits take the place of its own; of an environment all of them.
@@ -147,7 +148,7 @@ func begin(t testing.TB, edits string) *played {
 }
 
 // wander says something else in each turn of each row of each round: mostly a step, of replies of several lengths.
-func wander(what activities.Rollout, turn int, row run.GenerateRow) string {
+func wander(what activities.Rollout, turn int, row episode.GenerateRow) string {
 	numbers := rand.New(rand.NewPCG(uint64(1000*what.Round+100*what.Wave+turn), uint64(what.Iteration)<<32|uint64(row.Row)))
 	return []string{"Right</answer>", "Left</answer>", "Right || Right</answer>", "Right</answer> and", "Up</answer>", "Left || Right</answer>"}[numbers.IntN(6)]
 }
@@ -162,7 +163,7 @@ func (p *played) task(what activities.Rollout) *run.Task {
 func (p *played) generate(what activities.Rollout, turn int, turns []store.TurnRefs, opening *store.Ref) store.Ref {
 	p.t.Helper()
 	task := p.task(what)
-	w, err := run.ReadWave(p.t.Context(), p.s, what.Wave, turn, turns)
+	w, err := episode.ReadWave(p.t.Context(), p.s, what.Wave, turn, turns)
 	require.NoError(p.t, err)
 	answers, err := run.ReadAnswers(p.t.Context(), p.s, opening, nil)
 	require.NoError(p.t, err)
@@ -175,9 +176,9 @@ func (p *played) generate(what activities.Rollout, turn int, turns []store.TurnR
 	for _, b := range answers.Broken() {
 		broken[b.Row] = true
 	}
-	var rows []run.GenerateRow
+	var rows []episode.GenerateRow
 	for i := range task.Groups * task.Slots {
-		g := run.GenerateRow{Row: int32(i), Group: int32(i / task.Slots), Member: int32(i % task.Slots)}
+		g := episode.GenerateRow{Row: int32(i), Group: int32(i / task.Slots), Member: int32(i % task.Slots)}
 		if turn == 1 {
 			g.Alive = task.Samples(i%task.Slots, 1) && task.Trees.Wave(i%task.Slots) == what.Wave && (w.Playing == nil || w.Playing[i]) && !broken[g.Row]
 			a := p.rc.Address(task, 0, what, int(g.Group), int(g.Member))
@@ -274,7 +275,7 @@ func (p *played) selected(iteration int, in activities.SelectInput) (activities.
 }
 
 // rows are the trajectories of a selection, with their parts.
-func (p *played) rows(out activities.SelectResult) []run.TrajectoryRow {
+func (p *played) rows(out activities.SelectResult) []episode.TrajectoryRow {
 	p.t.Helper()
 	rows, err := run.ReadTrajectories(p.t.Context(), p.s, out.Trajectories, out.Components)
 	require.NoError(p.t, err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
@@ -16,9 +17,9 @@ func (h *Host) Join(ctx context.Context, in activities.JoinInput) (_ activities.
 	defer run.Edge(ctx, &err, "join the blocks of turn %d of run %s", in.Turn, in.Run.ID)
 	defer run.Heartbeat(ctx)()
 	start := time.Now()
-	rows := make([]run.GenerateRow, 0, in.Rows)
+	rows := make([]episode.GenerateRow, 0, in.Rows)
 	for i, ref := range in.Blocks {
-		block, err := tables.Get[run.GenerateRow](ctx, h.Store, ref)
+		block, err := tables.Get[episode.GenerateRow](ctx, h.Store, ref)
 		if err != nil {
 			return activities.GenerateResult{}, fmt.Errorf("block %d: %w", i+1, err)
 		}

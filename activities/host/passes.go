@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 )
@@ -16,9 +17,9 @@ type passes struct {
 
 // nextPass corrects the signal of rows for a pass after the first, and gives the rows' scores in the
 // state with which the pass begins.
-func (h *Host) nextPass(ctx context.Context, in activities.CreditInput, rows []run.TrajectoryRow, signal *run.TrainingSignal, of *passes) ([]run.ScoreRow, error) {
-	scores := func(ref store.Ref) ([]run.ScoreRow, error) {
-		table, err := run.SideTable[run.ScoreRow](ctx, h.Store, &ref, "scores of a pass")
+func (h *Host) nextPass(ctx context.Context, in activities.CreditInput, rows []episode.TrajectoryRow, signal *run.TrainingSignal, of *passes) ([]episode.ScoreRow, error) {
+	scores := func(ref store.Ref) ([]episode.ScoreRow, error) {
+		table, err := run.SideTable[episode.ScoreRow](ctx, h.Store, &ref, "scores of a pass")
 		return run.ScoresOf(rows, table), err
 	}
 	before, err := scores(in.Pass.Before)

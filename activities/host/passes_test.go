@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 )
 
@@ -15,7 +16,7 @@ import (
 // its advantages.
 func TestPasses(t *testing.T) {
 	p := begin(t, `{"credit": {"algorithm": "seeupo"}, "update": {"micro_batch": 2, "passes": {"order": "turns_reversed"}}}`)
-	p.say = func(_ activities.Rollout, turn int, row run.GenerateRow) string {
+	p.say = func(_ activities.Rollout, turn int, row episode.GenerateRow) string {
 		if turn == 1 {
 			return []string{"Left</answer>", "Right</answer>", "Right || Right</answer>", "Left</answer>"}[row.Member]
 		}
@@ -40,7 +41,7 @@ func TestPasses(t *testing.T) {
 	}
 
 	// After the third turn the log-probs of the rows that have it have moved, each by its own.
-	moved := func(scores []run.ScoreRow, turn int, by func(row int32) float64) []run.ScoreRow {
+	moved := func(scores []episode.ScoreRow, turn int, by func(row int32) float64) []episode.ScoreRow {
 		out := slices.Clone(scores)
 		for i := range out {
 			r := rows[out[i].Row]
@@ -57,7 +58,7 @@ func TestPasses(t *testing.T) {
 		}
 		return out
 	}
-	before := read[run.ScoreRow](p, *in.Scores)
+	before := read[episode.ScoreRow](p, *in.Scores)
 	ratio := func(row int32) float64 { return math.Log(1 + float64(row)/64) }
 	after := moved(before, 3, ratio)
 	afterRef := putTable(p, after)

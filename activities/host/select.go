@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -95,7 +96,7 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 		return activities.SelectResult{}, err
 	}
 	if in.Scores != nil {
-		scores, err := run.SideTable[run.ScoreRow](ctx, h.Store, in.Scores, "scores")
+		scores, err := run.SideTable[episode.ScoreRow](ctx, h.Store, in.Scores, "scores")
 		if err != nil {
 			return activities.SelectResult{}, err
 		}
@@ -106,10 +107,10 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 	rolled := *task
 	rolled.Groups = len(rows) / task.Members
 	// Branches of failed trajectories would make every figure worse than the policy is.
-	ranked, counted := *task, func() []run.TrajectoryRow { return rows }
+	ranked, counted := *task, func() []episode.TrajectoryRow { return rows }
 	if task.Trees.Pivots {
 		ranked.Members, rolled.Members = task.Trees.Trees, task.Trees.Trees
-		counted = func() []run.TrajectoryRow { return run.Roots(task.Trees, rows) }
+		counted = func() []episode.TrajectoryRow { return run.Roots(task.Trees, rows) }
 	}
 	choice, err := run.Choose(rc, in.Settings.Selection, counted(), &ranked)
 	if err != nil || choice.More {
@@ -145,7 +146,7 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 	if err != nil {
 		return activities.SelectResult{}, err
 	}
-	branchTable, err := putUnlessNil(ctx, h.Store, dir, run.BranchesArtifact, branches)
+	branchTable, err := putUnlessNil(ctx, h.Store, dir, episode.BranchesArtifact, branches)
 	if err != nil {
 		return activities.SelectResult{}, err
 	}
@@ -175,7 +176,7 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 		unkept = searched.Tokens
 	}
 	if rc.Train.Stop.SampledTokens > 0 {
-		metrics[activities.SampledTokens] = canon.Float(run.SampledTokens(rows, branches) + unkept)
+		metrics[activities.SampledTokens] = canon.Float(episode.SampledTokens(rows, branches) + unkept)
 	}
 	if task.Foreign() {
 		run.BrokenMetrics(metrics, broken, dropped, len(rows))
@@ -207,12 +208,12 @@ func putUnlessNil[T any](ctx context.Context, s store.Store, dir, name string, r
 // rounds reads the rounds of a rollout as trajectories: groups and rows of a later
 // one continue the index. The branches of a search come with them, nil without one, and the answers
 // of foreign environments, a round each.
-func (h *Host) rounds(ctx context.Context, task *run.Task, refs []store.TurnRefs) ([]run.TrajectoryRow, []run.BranchRow, []run.Answers, error) {
-	var all []run.TrajectoryRow
-	var branches []run.BranchRow
+func (h *Host) rounds(ctx context.Context, task *run.Task, refs []store.TurnRefs) ([]episode.TrajectoryRow, []episode.BranchRow, []run.Answers, error) {
+	var all []episode.TrajectoryRow
+	var branches []episode.BranchRow
 	var answers []run.Answers
-	for round, of := range run.Rounds(refs) {
-		turns, err := run.ReadTurns(ctx, h.Store, of)
+	for round, of := range episode.Rounds(refs) {
+		turns, err := episode.ReadTurns(ctx, h.Store, of)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -228,7 +229,7 @@ func (h *Host) rounds(ctx context.Context, task *run.Task, refs []store.TurnRefs
 		if len(rows) != task.Rows() {
 			return nil, nil, nil, fmt.Errorf("%d trajectories, want %d groups of %d: %w", len(rows), task.Groups, task.Members, store.ErrInvalid)
 		}
-		branches = append(branches, run.Branches(turns, int32(len(all)))...)
+		branches = append(branches, episode.Branches(turns, int32(len(all)))...)
 		for i := range rows {
 			rows[i].Row += int32(round * task.Rows())
 			rows[i].Group += int32(round * task.Groups)
@@ -243,32 +244,32 @@ func (h *Host) rounds(ctx context.Context, task *run.Task, refs []store.TurnRefs
 
 // searched counts what the rounds of a search generated and did not keep. A round has so many
 // trajectories.
-func (h *Host) searched(ctx context.Context, refs []store.TurnRefs, branches []run.BranchRow, rows int) (out run.Searched, err error) {
-	for round, of := range run.Rounds(refs) {
-		var played []run.Turn
+func (h *Host) searched(ctx context.Context, refs []store.TurnRefs, branches []episode.BranchRow, rows int) (out episode.Searched, err error) {
+	for round, of := range episode.Rounds(refs) {
+		var played []episode.Turn
 		for _, t := range of {
 			t.Choices = nil
-			turn, err := run.ReadTurns(ctx, h.Store, []store.TurnRefs{t})
+			turn, err := episode.ReadTurns(ctx, h.Store, []store.TurnRefs{t})
 			if err != nil {
 				return out, err
 			}
 			played = append(played, turn...)
 		}
-		var own []run.BranchRow
+		var own []episode.BranchRow
 		for _, b := range branches {
 			if int(b.Row)/rows == round {
 				own = append(own, b)
 			}
 		}
-		s := run.SearchedOf(played, own)
+		s := episode.SearchedOf(played, own)
 		out.Turns, out.Tokens = out.Turns+s.Turns, out.Tokens+s.Tokens
 	}
 	return out, nil
 }
 
 // episodes reads the turns of a round as trajectories.
-func (h *Host) episodes(ctx context.Context, task *run.Task, refs []store.TurnRefs) ([]run.TrajectoryRow, error) {
-	turns, err := run.ReadTurns(ctx, h.Store, refs)
+func (h *Host) episodes(ctx context.Context, task *run.Task, refs []store.TurnRefs) ([]episode.TrajectoryRow, error) {
+	turns, err := episode.ReadTurns(ctx, h.Store, refs)
 	if err != nil {
 		return nil, err
 	}
@@ -276,9 +277,9 @@ func (h *Host) episodes(ctx context.Context, task *run.Task, refs []store.TurnRe
 }
 
 // trajectories puts the turns of a round together.
-func trajectories(task *run.Task, turns []run.Turn) ([]run.TrajectoryRow, error) {
+func trajectories(task *run.Task, turns []episode.Turn) ([]episode.TrajectoryRow, error) {
 	if len(turns) == 0 || len(turns[0].Generate) == 0 {
 		return nil, fmt.Errorf("a rollout has at least a turn and a row: %w", store.ErrInvalid)
 	}
-	return run.Trajectories(turns, task.Label), nil
+	return episode.Trajectories(turns, task.Label), nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -47,7 +48,7 @@ func TestSelectKeepsTheBooks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := begin(t, counting(edits))
 			if strings.HasSuffix(name, "rounds") { // one group of the first round varies
-				p.say = func(what activities.Rollout, turn int, row run.GenerateRow) string {
+				p.say = func(what activities.Rollout, turn int, row episode.GenerateRow) string {
 					if what.Round == 0 && row.Group > 0 {
 						return "Left</answer>"
 					}
@@ -63,9 +64,9 @@ func TestSelectKeepsTheBooks(t *testing.T) {
 				require.Greater(t, rounds, 1, "the test is of several rounds")
 			}
 			require.EqualValues(t, p.sampled, out.Metrics[activities.SampledTokens])
-			var branches []run.BranchRow
+			var branches []episode.BranchRow
 			if out.Branches != nil {
-				branches = read[run.BranchRow](p, *out.Branches)
+				branches = read[episode.BranchRow](p, *out.Branches)
 			}
 			tokens, inherited, turns, selected, played, reward := 0, 0, 0, 0, 0, 0.0
 			for i, r := range rows {
@@ -125,11 +126,11 @@ func TestSelectKeepsTheBooks(t *testing.T) {
 func TestLuckOfBranches(t *testing.T) {
 	for _, name := range []string{"luck", "luckytree", "shared"} {
 		p := begin(t, rollouts[name])
-		p.say = func(activities.Rollout, int, run.GenerateRow) string { return "Left</answer>" } // one action without effect
+		p.say = func(activities.Rollout, int, episode.GenerateRow) string { return "Left</answer>" } // one action without effect
 		in, out := p.selected(0, activities.SelectInput{})
 		slots := map[[2]int32]int32{}
 		if out.Branches != nil {
-			for _, b := range read[run.BranchRow](p, *out.Branches) {
+			for _, b := range read[episode.BranchRow](p, *out.Branches) {
 				slots[[2]int32{b.Row, b.Turn}] = b.Slot
 			}
 		}
@@ -159,7 +160,7 @@ func TestLuckOfBranches(t *testing.T) {
 func TestSelectIsTheSame(t *testing.T) {
 	p := begin(t, `{"environment": {"name": "frozenlake", "options": {"size": 2, "slippery": false}}, "rollout": {"group_size": 4, "turns": 2, "max_new_tokens": 40, "think": true},
 		"rewards": [{"name": "state"}, {"name": "length"}, {"name": "progress"}], "diagnostics": {"thoughts": true}, "selection": {"method": "top_fraction", "keep": 0.5}}`)
-	p.say = func(_ activities.Rollout, turn int, row run.GenerateRow) string {
+	p.say = func(_ activities.Rollout, turn int, row episode.GenerateRow) string {
 		texts := []string{"goal below right", "goal above left", "hole same right", "goal same left", "hole below left"}
 		said := texts[(int(row.Row)+turn)%5]
 		return "<observation>" + said + "</observation><prediction>" + texts[(int(row.Row)+2*turn)%5] + "</prediction></think><answer>Right</answer>"
@@ -189,7 +190,7 @@ func TestSelectIsTheSame(t *testing.T) {
 // A rollout that several iterations learn from is selected part by part, and says how many rows each has.
 func TestSelectByParts(t *testing.T) {
 	p := begin(t, `{"freshness": {"online": 2}, "rollout": {"groups": 4, "group_size": 2, "turns": 2}, "selection": {"method": "top_count", "count": 2, "metric": "length"}}`)
-	p.say = func(what activities.Rollout, _ int, row run.GenerateRow) string {
+	p.say = func(what activities.Rollout, _ int, row episode.GenerateRow) string {
 		if what.Round == 1 { // longer than all of the first round
 			return "Left || Right</answer>" + strings.Repeat(" and", 2+int(row.Group))
 		}
@@ -219,11 +220,11 @@ func TestSelectByExactEntropies(t *testing.T) {
 	rows := p.rows(all)
 	require.Equal(t, 6, all.Rows)
 	require.Empty(t, all.Metrics)
-	var scores []run.ScoreRow
+	var scores []episode.ScoreRow
 	for _, r := range rows {
 		require.True(t, r.Selected)
 		require.Equal(t, 1.0, r.Weight)
-		s := run.ScoreRow{Row: r.Row}
+		s := episode.ScoreRow{Row: r.Row}
 		for range r.Sampled() {
 			s.LogProbs, s.Entropies = append(s.LogProbs, -1), append(s.Entropies, []float32{1, 3, 2}[r.Group])
 		}
@@ -246,7 +247,7 @@ func TestSelectByExactEntropies(t *testing.T) {
 // Members that the update does not learn from are left out of kept groups.
 func TestSelectMembers(t *testing.T) {
 	p := begin(t, `{"selection": {"members": 2}, "rollout": {"groups": 4, "group_size": 3, "turns": 1}}`)
-	p.say = func(_ activities.Rollout, _ int, row run.GenerateRow) string {
+	p.say = func(_ activities.Rollout, _ int, row episode.GenerateRow) string {
 		return "Left</answer>" + strings.Repeat(" and", (int(row.Member)+int(row.Group))%3) // the longest is another one in each group
 	}
 	_, out := p.selected(0, activities.SelectInput{})
@@ -261,7 +262,7 @@ func TestSelectCredits(t *testing.T) {
 	for name, edits := range map[string]string{"plain": `{}`, "parts": `{"freshness": {"online": 2}}`, "nothing": `{"selection": {"drop_flat": true}}`} {
 		p := begin(t, edits)
 		if name == "nothing" {
-			p.say = func(activities.Rollout, int, run.GenerateRow) string { return "Left</answer>" }
+			p.say = func(activities.Rollout, int, episode.GenerateRow) string { return "Left</answer>" }
 		}
 		in, out := p.selected(0, activities.SelectInput{})
 		require.Nil(t, out.Credited)
@@ -289,7 +290,7 @@ func TestSelectRefuses(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrInvalid)
 	require.ErrorContains(t, err, "at least a turn")
 	in.Turns = p.round(activities.Rollout{})
-	generate, step := read[run.GenerateRow](p, in.Turns[0].Generate), read[run.StepRow](p, in.Turns[0].Step)
+	generate, step := read[episode.GenerateRow](p, in.Turns[0].Generate), read[episode.StepRow](p, in.Turns[0].Step)
 	in.Turns = []store.TurnRefs{{Generate: putTable(p, generate[:4]), Step: putTable(p, step[:4])}}
 	_, err = p.h.Select(t.Context(), in)
 	require.ErrorContains(t, err, "4 trajectories, want 2 groups of 4")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -27,11 +28,11 @@ func (h *Host) Step(ctx context.Context, in activities.StepInput) (_ activities.
 	if err != nil {
 		return activities.StepResult{}, err
 	}
-	generated, err := tables.Get[run.GenerateRow](ctx, h.Store, in.Generate)
+	generated, err := tables.Get[episode.GenerateRow](ctx, h.Store, in.Generate)
 	if err != nil {
 		return activities.StepResult{}, err
 	}
-	wave, err := run.ReadWave(ctx, h.Store, in.Rollout.Wave, in.Turn, in.Turns)
+	wave, err := episode.ReadWave(ctx, h.Store, in.Rollout.Wave, in.Turn, in.Turns)
 	if err != nil {
 		return activities.StepResult{}, err
 	}
@@ -39,10 +40,10 @@ func (h *Host) Step(ctx context.Context, in activities.StepInput) (_ activities.
 	if err != nil {
 		return activities.StepResult{}, err
 	}
-	rows := make([]run.StepRow, len(generated))
+	rows := make([]episode.StepRow, len(generated))
 	alive := wave.Asleep
 	for i, g := range generated {
-		rows[i] = run.StepRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive, Done: !g.Alive}
+		rows[i] = episode.StepRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive, Done: !g.Alive}
 		if !g.Alive {
 			continue
 		}
@@ -88,7 +89,7 @@ func (h *Host) answered(ctx context.Context, task *run.Task, in activities.StepI
 }
 
 // playRow answers one row's sample.
-func playRow(rc *run.Context, s *run.Task, in activities.StepInput, row *run.StepRow, g run.GenerateRow, history []run.Turn) error {
+func playRow(rc *run.Context, s *run.Task, in activities.StepInput, row *episode.StepRow, g episode.GenerateRow, history []episode.Turn) error {
 	a := rc.Address(s, in.Branch, in.Rollout, int(g.Group), int(g.Member))
 	env := s.Env(int(g.Group))
 	actions := make([][]string, len(history))

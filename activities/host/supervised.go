@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/draw"
@@ -14,7 +15,7 @@ import (
 // the solver's episodes, or successes of the policy, which are those of the rollout and those
 // that the replay buffer has. Which ones is drawn from the iteration's address, without
 // repetition.
-func supervise(rc *run.Context, in activities.CreditInput, batch []run.BatchRow, all []run.TrajectoryRow, buffer []run.BatchRow, metrics activities.Metrics) ([]run.BatchRow, error) {
+func supervise(rc *run.Context, in activities.CreditInput, batch []run.BatchRow, all []episode.TrajectoryRow, buffer []run.BatchRow, metrics activities.Metrics) ([]run.BatchRow, error) {
 	s, at := in.Settings.Update.Supervised, rc.Drawn(draw.Supervised, in.Branch, in.Iteration)
 	like, wanted := batch[0], s.Rows(len(batch))
 	var added []run.BatchRow
@@ -26,7 +27,7 @@ func supervise(rc *run.Context, in activities.CreditInput, batch []run.BatchRow,
 		}
 		added = run.SupervisedRows(shown, in.Iteration, like)
 	case spec.OwnSuccesses:
-		pool := run.SupervisedRows(run.Stretches(successes(rc, in, all)), origin(in), like)
+		pool := run.SupervisedRows(episode.Stretches(successes(rc, in, all)), origin(in), like)
 		metrics["supervised/successes"] = canon.Float(len(pool))
 		for _, r := range buffer {
 			if r.Supervised {
@@ -46,8 +47,8 @@ func supervise(rc *run.Context, in activities.CreditInput, batch []run.BatchRow,
 
 // successes are the successful episodes of the groups that the iteration learns from, selected
 // or not.
-func successes(rc *run.Context, in activities.CreditInput, all []run.TrajectoryRow) []run.TrajectoryRow {
-	var out []run.TrajectoryRow
+func successes(rc *run.Context, in activities.CreditInput, all []episode.TrajectoryRow) []episode.TrajectoryRow {
+	var out []episode.TrajectoryRow
 	for _, r := range all {
 		own := in.Rollout == nil || rc.Train.Freshness.Online == 1 || int(r.Group)/rc.Training.Groups == in.Rollout.Update
 		if r.Success && own {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -26,7 +27,7 @@ type AgentRow struct {
 // AgentsOf gives who acted in the turns of trajectories: the environments' roles in the states
 // in which the turns began. It is nil for an algorithm that does not read them. An environment
 // without roles is a store.ErrInvalid: a checked spec has none.
-func AgentsOf(rc *Context, c spec.Credit, rows []TrajectoryRow) ([]AgentRow, error) {
+func AgentsOf(rc *Context, c spec.Credit, rows []episode.TrajectoryRow) ([]AgentRow, error) {
 	if !c.ByRole() {
 		return nil, nil
 	}
@@ -51,7 +52,7 @@ func AgentsOf(rc *Context, c spec.Credit, rows []TrajectoryRow) ([]AgentRow, err
 
 // ByAgents adds who acted in the turns of the rows; agents may have other rows too. It does
 // nothing if there are none.
-func (l *CreditInput) ByAgents(rows []TrajectoryRow, agents []AgentRow) {
+func (l *CreditInput) ByAgents(rows []episode.TrajectoryRow, agents []AgentRow) {
 	if agents == nil {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model/credit"
@@ -20,14 +21,14 @@ func TestAgentsOf(t *testing.T) {
 	alone, err := envs.New("frozenlake", nil)
 	require.NoError(t, err)
 	rc := &Context{Training: &Task{Parts: envs.Mixture{{Label: "team", Environment: team}, {Label: "alone", Environment: alone}}}}
-	row := func(at int32, label string, roles ...string) TrajectoryRow {
-		r := TrajectoryRow{Row: at, Environment: label, PromptLengths: make([]int32, len(roles)-1)}
+	row := func(at int32, label string, roles ...string) episode.TrajectoryRow {
+		r := episode.TrajectoryRow{Row: at, Environment: label, PromptLengths: make([]int32, len(roles)-1)}
 		for _, role := range roles {
 			r.StateKeys = append(r.StateKeys, role+"\n\nlake")
 		}
 		return r
 	}
-	rows := []TrajectoryRow{row(8, "team", "reader", "walker", "walker"), row(9, "team", "reader"), row(10, "team", "walker", "reader", "reader", "walker")}
+	rows := []episode.TrajectoryRow{row(8, "team", "reader", "walker", "walker"), row(9, "team", "reader"), row(10, "team", "walker", "reader", "reader", "walker")}
 	got, err := AgentsOf(rc, spec.Credit{Algorithm: "dr_mas"}, rows)
 	require.NoError(t, err)
 	require.Equal(t, []AgentRow{{8, 0, "reader"}, {8, 1, "walker"}, {10, 0, "walker"}, {10, 1, "reader"}, {10, 2, "reader"}}, got)
@@ -47,10 +48,10 @@ func TestAgentsOf(t *testing.T) {
 func TestByAgents(t *testing.T) {
 	agents := []AgentRow{{4, 0, "a"}, {4, 1, "b"}, {5, 0, "b"}, {6, 0, "a"}, {6, 1, "c"}, {6, 2, "a"}}
 	var l CreditInput
-	l.ByAgents([]TrajectoryRow{{Row: 6}, {Row: 4}}, agents)
+	l.ByAgents([]episode.TrajectoryRow{{Row: 6}, {Row: 4}}, agents)
 	require.Equal(t, [][]string{{"a", "c", "a"}, {"a", "b"}}, l.Agents)
 	l = CreditInput{}
-	l.ByAgents([]TrajectoryRow{{Row: 6}}, nil)
+	l.ByAgents([]episode.TrajectoryRow{{Row: 6}}, nil)
 	require.Nil(t, l.Agents)
 }
 

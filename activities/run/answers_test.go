@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode/episodetest"
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -159,7 +160,7 @@ func TestBrokenOfRounds(t *testing.T) {
 func TestReadAnswers(t *testing.T) {
 	s := store.NewMemory()
 	a := answersOf()
-	opening, first, second := putTable(t, s, a.Opening), putTable(t, s, a.Turns[0]), putTable(t, s, a.Turns[1])
+	opening, first, second := episodetest.Put(t, s, a.Opening), episodetest.Put(t, s, a.Turns[0]), episodetest.Put(t, s, a.Turns[1])
 	got, err := ReadAnswers(t.Context(), s, &opening, []*store.Ref{&first, &second})
 	require.NoError(t, err)
 	require.Equal(t, a.Broken(), got.Broken())
@@ -179,7 +180,7 @@ func TestReadAnswers(t *testing.T) {
 	_, err = ReadAnswers(t.Context(), s, &opening, []*store.Ref{&first, nil})
 	require.ErrorIs(t, err, store.ErrInvalid)
 	require.ErrorContains(t, err, "turn 2 has no answers")
-	short := putTable(t, s, a.Turns[1][:3])
+	short := episodetest.Put(t, s, a.Turns[1][:3])
 	_, err = ReadAnswers(t.Context(), s, &opening, []*store.Ref{&first, &short})
 	require.ErrorContains(t, err, "turn 2 has 3 answers, the beginning 4")
 	gone := first

@@ -1,44 +1,39 @@
 package run
 
 import (
-	"context"
 	"fmt"
 
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/loss"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// SelectedRows reads the trajectories the update learns from, in row order.
-func SelectedRows(ctx context.Context, s store.Store, trajectories store.Ref) ([]TrajectoryRow, error) {
-	all, err := tables.Get[TrajectoryRow](ctx, s, trajectories)
-	if err != nil {
-		return nil, fmt.Errorf("trajectories: %w", err)
-	}
-	return SelectedOf(all), nil
-}
-
-// SelectedOf are the rows that were selected, in their order.
-func SelectedOf(all []TrajectoryRow) []TrajectoryRow {
-	var rows []TrajectoryRow
-	for _, r := range all {
-		if r.Selected {
-			rows = append(rows, r)
-		}
-	}
-	return rows
-}
+// The training data of an update changes its shape on the way from a rollout's tables to
+// the device. activities/episode has it as far as the stretches, this file the rest:
+//
+//	TrajectoryRow   a member's episode: ids of all turns, lengths, rewards
+//	   │ Stretches  cut where a turn's prompt is the whole context again
+//	Stretch         ids and sampled [tokens], what Score takes
+//	   │ layOut     b stretches a micro-batch, padded to the run's width
+//	MicroBatch      [b, width], what the programs take; with log-probs from Score:
+//	creditInput     returns, turns, groups [trajectories]: what credit takes
+//	   │ trainingSignal
+//	trainingSignal  advantages, returns [trajectories][sampled tokens]
+//	   │ batchRows  a stretch, its old log-probs and its signal at its tokens
+//	batchRow        [width]; encoded, the rows are batch.safetensors
+//	   │ minibatch  the rows of one optimizer step, weighed and clipped
+//	MicroBatch      [b, width], what Update takes
 
 // MicroBatches lays stretches out on the width of the run's longest row; see ScoreBatches.
-func (rc *Context) MicroBatches(rows []Stretch) []model.MicroBatch {
+func (rc *Context) MicroBatches(rows []episode.Stretch) []model.MicroBatch {
 	return layOut(rows, rc.Train.Update.MicroBatch, rc.Shapes(rc.Training, 1).Sequence)
 }
 
 // layOut lays stretches out in ⌈stretches/b⌉ micro-batches of b rows of a width, without
 // log-probs and advantages. Rows after the last stretch are padding of weight 0.
-func layOut(rows []Stretch, b, width int) []model.MicroBatch {
+func layOut(rows []episode.Stretch, b, width int) []model.MicroBatch {
 	var out []model.MicroBatch
 	for at := 0; at < len(rows); at += b {
 		m := emptyMicroBatch(b, width)

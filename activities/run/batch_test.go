@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/safetensors"
@@ -53,8 +54,8 @@ func TestBatchRoundTrip(t *testing.T) {
 // A demonstration may be longer than what the policy can say: it is cut at the rows' width, as in a
 // warm start.
 func TestSupervisedRowsAreCut(t *testing.T) {
-	long := Stretch{Row: -1, Ids: []int32{7, 8, 9, 10}, Sampled: []bool{false, true, true, true}, Turns: []int32{0, 1, 1, 1}}
-	rows := SupervisedRows([]Stretch{long}, 3, someBatch()[0])
+	long := episode.Stretch{Row: -1, Ids: []int32{7, 8, 9, 10}, Sampled: []bool{false, true, true, true}, Turns: []int32{0, 1, 1, 1}}
+	rows := SupervisedRows([]episode.Stretch{long}, 3, someBatch()[0])
 	require.Len(t, rows, 1)
 	require.EqualValues(t, 3, rows[0].Length)
 	require.Equal(t, []int32{7, 8, 9}, rows[0].Ids)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 )
 
@@ -12,7 +13,7 @@ import (
 // left to be compared: fewer than half of them, or fewer than two. The rows have no turns then and
 // are padding: no figure, no selection and no update has them. It returns the dropped rows in their
 // order. rows are whole groups of so many members.
-func Drop(rows []TrajectoryRow, broken []BrokenRow, members int) []BrokenRow {
+func Drop(rows []episode.TrajectoryRow, broken []BrokenRow, members int) []BrokenRow {
 	if len(broken) == 0 {
 		return nil
 	}
@@ -35,7 +36,7 @@ func Drop(rows []TrajectoryRow, broken []BrokenRow, members int) []BrokenRow {
 			b = BrokenRow{Row: r.Row, Turn: -1, Message: fmt.Sprintf("left out with its group: %d of %d members are left", n, members)}
 		}
 		out = append(out, b)
-		rows[i] = TrajectoryRow{Row: r.Row, Group: r.Group, Member: r.Member, Environment: r.Environment, StateKeys: r.StateKeys[:1], Dropped: true}
+		rows[i] = episode.TrajectoryRow{Row: r.Row, Group: r.Group, Member: r.Member, Environment: r.Environment, StateKeys: r.StateKeys[:1], Dropped: true}
 	}
 	return out
 }
@@ -68,8 +69,8 @@ func BrokenMetrics(m activities.Metrics, broken, dropped []BrokenRow, episodes i
 }
 
 // groupsOf are whole groups of so many members without their dropped rows. A group may be empty.
-func groupsOf(rows []TrajectoryRow, members int) [][]TrajectoryRow {
-	var out [][]TrajectoryRow
+func groupsOf(rows []episode.TrajectoryRow, members int) [][]episode.TrajectoryRow {
+	var out [][]episode.TrajectoryRow
 	for from := 0; from < len(rows); from += members {
 		to := min(from+members, len(rows))
 		group := rows[from:to:to]
@@ -85,8 +86,8 @@ func groupsOf(rows []TrajectoryRow, members int) [][]TrajectoryRow {
 }
 
 // Live are the rows that are not dropped.
-func Live(rows []TrajectoryRow) []TrajectoryRow {
-	var out []TrajectoryRow
+func Live(rows []episode.TrajectoryRow) []episode.TrajectoryRow {
+	var out []episode.TrajectoryRow
 	for _, r := range rows {
 		if !r.Dropped {
 			out = append(out, r)

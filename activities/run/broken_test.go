@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/selection"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -15,12 +16,12 @@ import (
 
 // rollout are groups of four with random rewards, in which each member has two turns of two
 // sampled tokens.
-func rollout(seed uint64, groups int) []TrajectoryRow {
+func rollout(seed uint64, groups int) []episode.TrajectoryRow {
 	r := rand.New(rand.NewPCG(seed, 1))
-	var rows []TrajectoryRow
+	var rows []episode.TrajectoryRow
 	for i := range groups * 4 {
 		key := func() string { return fmt.Sprint(r.IntN(3)) }
-		rows = append(rows, TrajectoryRow{
+		rows = append(rows, episode.TrajectoryRow{
 			Row: int32(i), Group: int32(i / 4), Member: int32(i % 4), Environment: "foreign", Weight: 1, Success: r.IntN(2) == 0,
 			IDs: make([]int32, 6), PromptLengths: []int32{1, 1}, SampledLengths: []int32{2, 2}, Restarts: []bool{true, false},
 			StateKeys: []string{"start", key(), key()}, RolloutLogProbs: make([]float32, 4),
@@ -77,9 +78,9 @@ func TestDropsGroups(t *testing.T) {
 		{5, 2, false}, {5, 3, true}, {6, 3, false}, {6, 4, true}, {7, 3, false}, {7, 4, true},
 	} {
 		// The group stands between two whole ones, in a later round.
-		var rows []TrajectoryRow
+		var rows []episode.TrajectoryRow
 		for i := range 3 * c.members {
-			rows = append(rows, TrajectoryRow{Row: int32(100 + i), Group: int32(10 + i/c.members), Member: int32(i % c.members), Environment: "game", StateKeys: []string{"s", "t"}, PromptLengths: make([]int32, 1)})
+			rows = append(rows, episode.TrajectoryRow{Row: int32(100 + i), Group: int32(10 + i/c.members), Member: int32(i % c.members), Environment: "game", StateKeys: []string{"s", "t"}, PromptLengths: make([]int32, 1)})
 		}
 		var bad []BrokenRow
 		for n := range c.broken {
@@ -100,7 +101,7 @@ func TestDropsGroups(t *testing.T) {
 				require.Equal(t, fmt.Sprintf("left out with its group: %d of %d members are left", c.members-c.broken, c.members), b.Message)
 			}
 			r := rows[c.members+n]
-			require.Equal(t, TrajectoryRow{Row: b.Row, Group: 11, Member: int32(n), Environment: "game", StateKeys: []string{"s"}, Dropped: true}, r)
+			require.Equal(t, episode.TrajectoryRow{Row: b.Row, Group: 11, Member: int32(n), Environment: "game", StateKeys: []string{"s"}, Dropped: true}, r)
 		}
 		require.Len(t, Live(rows), 3*c.members-want)
 		groups := groupsOf(rows, c.members)
@@ -202,7 +203,7 @@ func TestDroppedRowsAreAsIfTheyHadNeverBeen(t *testing.T) {
 				rows[i].Selected = !rows[i].Dropped
 			}
 			o := credit.Options{Algorithm: algorithm, NormalizeByStd: true, Epsilon: 1e-6, Gamma: 0.9, StepWeight: 1}
-			advantages := func(rows []TrajectoryRow) [][]float64 {
+			advantages := func(rows []episode.TrajectoryRow) [][]float64 {
 				in := NewCreditInput(rows).Input
 				in.Mask, err = credit.Mask(in.Turns, in.Lengths)
 				require.NoError(t, err)
@@ -211,13 +212,13 @@ func TestDroppedRowsAreAsIfTheyHadNeverBeen(t *testing.T) {
 				return got
 			}
 			// Groups keep their numbers, which name them and nothing else.
-			renumbered := append([]TrajectoryRow(nil), live...)
+			renumbered := append([]episode.TrajectoryRow(nil), live...)
 			for i := range renumbered {
 				if renumbered[i].Group > 2 {
 					renumbered[i].Group--
 				}
 			}
-			require.Equal(t, advantages(renumbered), advantages(SelectedOf(rows)), algorithm)
+			require.Equal(t, advantages(renumbered), advantages(episode.SelectedOf(rows)), algorithm)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model/selection"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -18,7 +19,7 @@ type Choice struct {
 
 // Choose applies the selection to each part of the rollout that an iteration learns
 // from.
-func Choose(rc *Context, s spec.Selection, rows []TrajectoryRow, task *Task) (Choice, error) {
+func Choose(rc *Context, s spec.Selection, rows []episode.TrajectoryRow, task *Task) (Choice, error) {
 	groups, members := len(rows)/task.Members, task.Members
 	if s.Resample > 1 {
 		return resampled(s, rows, task)
@@ -38,7 +39,7 @@ func Choose(rc *Context, s spec.Selection, rows []TrajectoryRow, task *Task) (Ch
 // number of rounds is made. It then applies the selection to the first groups that vary
 // (DAPO, arXiv 2503.14476, §3.2; there the batch is filled with prompts whose accuracy is
 // neither 0 nor 1).
-func resampled(s spec.Selection, rows []TrajectoryRow, task *Task) (Choice, error) {
+func resampled(s spec.Selection, rows []episode.TrajectoryRow, task *Task) (Choice, error) {
 	groups, members := len(rows)/task.Members, task.Members
 	var returns [][]float64
 	var of []int // the groups that have rows
@@ -68,7 +69,7 @@ func resampled(s spec.Selection, rows []TrajectoryRow, task *Task) (Choice, erro
 	if len(varied) == 0 {
 		return out, nil
 	}
-	var taken []TrajectoryRow
+	var taken []episode.TrajectoryRow
 	for _, g := range varied {
 		taken = append(taken, rows[g*members:(g+1)*members]...)
 	}
@@ -84,7 +85,7 @@ func resampled(s spec.Selection, rows []TrajectoryRow, task *Task) (Choice, erro
 
 // KeptMembers marks the rows of the members of each group that the update learns from, [rows]; nil
 // is all of them.
-func KeptMembers(s spec.Selection, rows []TrajectoryRow, members int) ([]bool, error) {
+func KeptMembers(s spec.Selection, rows []episode.TrajectoryRow, members int) ([]bool, error) {
 	if s.Members == 0 {
 		return nil, nil
 	}
@@ -118,7 +119,7 @@ func KeptMembers(s spec.Selection, rows []TrajectoryRow, members int) ([]bool, e
 
 // PartSizes counts the selected rows for each iteration that learns from the rollout;
 // nil if there is one.
-func PartSizes(rc *Context, rows []TrajectoryRow, count int, task *Task) []int {
+func PartSizes(rc *Context, rows []episode.TrajectoryRow, count int, task *Task) []int {
 	f := rc.Train.Freshness
 	if f.Updates() == 1 {
 		return nil
@@ -140,7 +141,7 @@ func PartSizes(rc *Context, rows []TrajectoryRow, count int, task *Task) []int {
 // SelectedGroups applies the selection to the penalised, never normalised,
 // returns: which groups are kept, and the factor of each one's advantages. Groups without a row
 // are as if they had never been.
-func SelectedGroups(s spec.Selection, rows []TrajectoryRow, groups, members int) (kept []bool, weights []float64, err error) {
+func SelectedGroups(s spec.Selection, rows []episode.TrajectoryRow, groups, members int) (kept []bool, weights []float64, err error) {
 	g := selection.Groups{}
 	var of []int // the groups that have rows
 	for at, group := range groupsOf(rows[:groups*members], members) {
@@ -193,7 +194,7 @@ func SelectedGroups(s spec.Selection, rows []TrajectoryRow, groups, members int)
 }
 
 // AddEntropies puts the exact entropies of scores into the rows, which are all scored.
-func AddEntropies(rows []TrajectoryRow, scores []ScoreRow) error {
+func AddEntropies(rows []episode.TrajectoryRow, scores []episode.ScoreRow) error {
 	if len(scores) != len(rows) {
 		return fmt.Errorf("%d scores for %d rows: %w", len(scores), len(rows), store.ErrInvalid)
 	}
@@ -211,7 +212,7 @@ func AddEntropies(rows []TrajectoryRow, scores []ScoreRow) error {
 }
 
 // ScoresOf are the scores of the rows, of a table that may have more.
-func ScoresOf(rows []TrajectoryRow, scores []ScoreRow) []ScoreRow {
+func ScoresOf(rows []episode.TrajectoryRow, scores []episode.ScoreRow) []episode.ScoreRow {
 	if len(scores) <= len(rows) {
 		return scores
 	}
@@ -219,7 +220,7 @@ func ScoresOf(rows []TrajectoryRow, scores []ScoreRow) []ScoreRow {
 	for i, s := range scores {
 		at[s.Row] = i
 	}
-	var out []ScoreRow
+	var out []episode.ScoreRow
 	for _, r := range rows {
 		if i, ok := at[r.Row]; ok {
 			out = append(out, scores[i])

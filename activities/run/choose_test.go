@@ -6,16 +6,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // pairs are two groups of two; the second varies more, and a limit cut one of its members.
-func pairs() []TrajectoryRow {
-	row := func(reward float64, tokens int32, cut bool) TrajectoryRow {
-		return TrajectoryRow{Rewards: []float64{reward}, Penalties: []float64{0}, SampledLengths: []int32{tokens}, Truncated: cut}
+func pairs() []episode.TrajectoryRow {
+	row := func(reward float64, tokens int32, cut bool) episode.TrajectoryRow {
+		return episode.TrajectoryRow{Rewards: []float64{reward}, Penalties: []float64{0}, SampledLengths: []int32{tokens}, Truncated: cut}
 	}
-	return []TrajectoryRow{row(0, 5, false), row(1, 3, false), row(3, 8, true), row(0, 2, false)}
+	return []episode.TrajectoryRow{row(0, 5, false), row(1, 3, false), row(3, 8, true), row(0, 2, false)}
 }
 
 func TestTruncatedGroupsAreLeftOut(t *testing.T) {
@@ -47,11 +48,11 @@ func TestKeptMembers(t *testing.T) {
 }
 
 // scored are four groups of two whose metrics differ: each metric has a first and a last group of its own.
-func scored() []TrajectoryRow {
-	row := func(reward, exact float64, logProbs []float32, lengths ...int32) TrajectoryRow {
-		return TrajectoryRow{Rewards: []float64{reward}, Penalties: []float64{0}, Entropy: exact, RolloutLogProbs: logProbs, SampledLengths: lengths, PromptLengths: make([]int32, len(lengths))}
+func scored() []episode.TrajectoryRow {
+	row := func(reward, exact float64, logProbs []float32, lengths ...int32) episode.TrajectoryRow {
+		return episode.TrajectoryRow{Rewards: []float64{reward}, Penalties: []float64{0}, Entropy: exact, RolloutLogProbs: logProbs, SampledLengths: lengths, PromptLengths: make([]int32, len(lengths))}
 	}
-	rows := []TrajectoryRow{
+	rows := []episode.TrajectoryRow{
 		row(0, .2, []float32{-1, -1, -1, -1}, 2, 2), row(4, .2, []float32{-1, -1, -1, -1}, 1, 3),
 		row(3, .9, []float32{-2}, 1), row(4, .9, []float32{-2.5, -2.5}, 2),
 		row(1, .1, []float32{-.125}, 1), row(1.5, .1, []float32{-.875, -.875, -.875}, 3),
@@ -179,10 +180,10 @@ func TestChooseByParts(t *testing.T) {
 // Groups are drawn again until as many vary as a rollout has, or until the last round that is allowed. The first
 // that vary are kept, of whatever round they are.
 func TestResampled(t *testing.T) {
-	round := func(spreads ...float64) (rows []TrajectoryRow) {
+	round := func(spreads ...float64) (rows []episode.TrajectoryRow) {
 		for _, spread := range spreads {
 			for _, reward := range []float64{1, 1 + spread} {
-				rows = append(rows, TrajectoryRow{Row: int32(len(rows)), Group: int32(len(rows) / 2), Rewards: []float64{reward}, Penalties: []float64{0}, SampledLengths: []int32{1}})
+				rows = append(rows, episode.TrajectoryRow{Row: int32(len(rows)), Group: int32(len(rows) / 2), Rewards: []float64{reward}, Penalties: []float64{0}, SampledLengths: []int32{1}})
 			}
 		}
 		return rows
@@ -251,10 +252,10 @@ func TestResampled(t *testing.T) {
 
 // Members are kept by their place in their group, also in a later group from which one is left out.
 func TestKeptMembersOfLaterGroups(t *testing.T) {
-	row := func(tokens ...int32) TrajectoryRow {
-		return TrajectoryRow{Rewards: []float64{float64(tokens[0])}, Penalties: []float64{0}, SampledLengths: tokens}
+	row := func(tokens ...int32) episode.TrajectoryRow {
+		return episode.TrajectoryRow{Rewards: []float64{float64(tokens[0])}, Penalties: []float64{0}, SampledLengths: tokens}
 	}
-	rows := []TrajectoryRow{
+	rows := []episode.TrajectoryRow{
 		row(3, 1), row(1, 2), row(2, 2), // 4, 3 and 4 tokens
 		{Dropped: true}, row(7, 1), row(5, 1),
 		{Dropped: true}, {Dropped: true}, {Dropped: true},
@@ -281,7 +282,7 @@ func TestKeptMembersOfLaterGroups(t *testing.T) {
 // for all.
 func TestPartSizes(t *testing.T) {
 	task := &Task{Groups: 2, Members: 2}
-	rows := make([]TrajectoryRow, 12)
+	rows := make([]episode.TrajectoryRow, 12)
 	for i := range rows {
 		rows[i].Group = int32(i / 2)
 		rows[i].Selected = i == 0 || i == 3 || i == 8 || i == 9 || i == 11
@@ -296,10 +297,10 @@ func TestPartSizes(t *testing.T) {
 
 // The exact entropy of a row is the mean over its sampled tokens, of its own scores.
 func TestAddEntropies(t *testing.T) {
-	rows := []TrajectoryRow{{Row: 4, SampledLengths: []int32{1, 2}}, {Row: 5, SampledLengths: []int32{1}}, {Row: 6}}
-	require.NoError(t, AddEntropies(rows, []ScoreRow{{Row: 4, Entropies: []float32{1, 2, 6}}, {Row: 5, Entropies: []float32{.5}}, {Row: 6}}))
+	rows := []episode.TrajectoryRow{{Row: 4, SampledLengths: []int32{1, 2}}, {Row: 5, SampledLengths: []int32{1}}, {Row: 6}}
+	require.NoError(t, AddEntropies(rows, []episode.ScoreRow{{Row: 4, Entropies: []float32{1, 2, 6}}, {Row: 5, Entropies: []float32{.5}}, {Row: 6}}))
 	require.Equal(t, []float64{3, .5, 0}, []float64{rows[0].Entropy, rows[1].Entropy, rows[2].Entropy})
-	for name, scores := range map[string][]ScoreRow{
+	for name, scores := range map[string][]episode.ScoreRow{
 		"too few":          {{Row: 4, Entropies: []float32{1, 2, 6}}, {Row: 5, Entropies: []float32{.5}}},
 		"of another row":   {{Row: 4, Entropies: []float32{1, 2, 6}}, {Row: 7, Entropies: []float32{.5}}, {Row: 6}},
 		"of another order": {{Row: 5, Entropies: []float32{.5}}, {Row: 4, Entropies: []float32{1, 2, 6}}, {Row: 6}},
@@ -311,9 +312,9 @@ func TestAddEntropies(t *testing.T) {
 
 // Scores are found by their rows among those of more rows.
 func TestScoresOf(t *testing.T) {
-	all := []ScoreRow{{Row: 2, Values: []float32{2}}, {Row: 5, Values: []float32{5}}, {Row: 7, Values: []float32{7}}}
-	require.Equal(t, []ScoreRow{all[1]}, ScoresOf([]TrajectoryRow{{Row: 5}}, all))
-	require.Equal(t, []ScoreRow{all[2], all[0]}, ScoresOf([]TrajectoryRow{{Row: 7}, {Row: 2}}, all))
-	require.Equal(t, []ScoreRow{all[0]}, ScoresOf([]TrajectoryRow{{Row: 2}, {Row: 3}}, all), "the one that is missing is missed by those who need it")
-	require.Equal(t, all, ScoresOf(make([]TrajectoryRow, 3), all))
+	all := []episode.ScoreRow{{Row: 2, Values: []float32{2}}, {Row: 5, Values: []float32{5}}, {Row: 7, Values: []float32{7}}}
+	require.Equal(t, []episode.ScoreRow{all[1]}, ScoresOf([]episode.TrajectoryRow{{Row: 5}}, all))
+	require.Equal(t, []episode.ScoreRow{all[2], all[0]}, ScoresOf([]episode.TrajectoryRow{{Row: 7}, {Row: 2}}, all))
+	require.Equal(t, []episode.ScoreRow{all[0]}, ScoresOf([]episode.TrajectoryRow{{Row: 2}, {Row: 3}}, all), "the one that is missing is missed by those who need it")
+	require.Equal(t, all, ScoresOf(make([]episode.TrajectoryRow, 3), all))
 }

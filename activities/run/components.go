@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/rewards"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -66,7 +67,7 @@ func newModules(t spec.Train) ([]rewards.Module, error) {
 // rows, and measures thoughts if the spec asks for that. past are the texts of the iteration
 // before, verdicts those of the judge that a module reads. It returns nothing for a spec that asks
 // for neither.
-func Reward(rc *Context, settings spec.Settings, task *Task, branch int, rollout activities.Rollout, rows []TrajectoryRow, past []TextRow, verdicts Verdicts) (Rewarded, error) {
+func Reward(rc *Context, settings spec.Settings, task *Task, branch int, rollout activities.Rollout, rows []episode.TrajectoryRow, past []TextRow, verdicts Verdicts) (Rewarded, error) {
 	out := Rewarded{Metrics: activities.Metrics{}}
 	if len(rc.Modules) == 0 && !rc.Train.Diagnostics.Thoughts {
 		return out, nil
@@ -151,7 +152,7 @@ func sumOf(xs []float64) float64 {
 
 // AddComponents puts the weighted sums of components, and each one's sum over the turns, into the
 // rows they belong to.
-func AddComponents(rows []TrajectoryRow, components []ComponentRow) error {
+func AddComponents(rows []episode.TrajectoryRow, components []ComponentRow) error {
 	at := 0
 	for i := range rows {
 		r := &rows[i]
@@ -162,10 +163,10 @@ func AddComponents(rows []TrajectoryRow, components []ComponentRow) error {
 				return fmt.Errorf("component %s of row %d is of turn %d, and the row has %d: %w", c.Component, c.Row, c.Turn+1, len(r.Added), store.ErrInvalid)
 			}
 			r.Added[c.Turn] += float64(c.Weight * c.Value) // rounded, so that no machine fuses it
-			part := slices.IndexFunc(r.Parts, func(p Part) bool { return p.Name == c.Component })
+			part := slices.IndexFunc(r.Parts, func(p episode.Part) bool { return p.Name == c.Component })
 			if part < 0 {
 				part = len(r.Parts)
-				r.Parts = append(r.Parts, Part{Name: c.Component, Weight: c.Weight})
+				r.Parts = append(r.Parts, episode.Part{Name: c.Component, Weight: c.Weight})
 			}
 			r.Parts[part].Sum += c.Value
 			at++
@@ -178,8 +179,8 @@ func AddComponents(rows []TrajectoryRow, components []ComponentRow) error {
 }
 
 // ReadTrajectories reads trajectories with the components that belong to them; nil is none.
-func ReadTrajectories(ctx context.Context, s store.Store, trajectories store.Ref, components *store.Ref) ([]TrajectoryRow, error) {
-	rows, err := tables.Get[TrajectoryRow](ctx, s, trajectories)
+func ReadTrajectories(ctx context.Context, s store.Store, trajectories store.Ref, components *store.Ref) ([]episode.TrajectoryRow, error) {
+	rows, err := tables.Get[episode.TrajectoryRow](ctx, s, trajectories)
 	if err != nil {
 		return nil, fmt.Errorf("trajectories: %w", err)
 	}
@@ -194,7 +195,7 @@ func ReadTrajectories(ctx context.Context, s store.Store, trajectories store.Ref
 }
 
 // episodeOf replays a trajectory for the modules.
-func episodeOf(rc *Context, task *Task, branch int, rollout activities.Rollout, r TrajectoryRow) (rewards.Episode, error) {
+func episodeOf(rc *Context, task *Task, branch int, rollout activities.Rollout, r episode.TrajectoryRow) (rewards.Episode, error) {
 	group := int(r.Group)
 	a := rc.Address(task, branch, rollout, group, int(r.Member)) // groups of later rounds have their own
 	env := task.Env(group % task.Groups)

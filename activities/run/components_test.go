@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/episodetest"
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/rewards"
 	"github.com/reprise-rl/reprise/envs/starter"
@@ -72,15 +74,15 @@ func toldTask() *Task {
 }
 
 // toldRow is a row of a toldTask with the rewards of its turns. Each turn has an action more than the one before.
-func toldRow(task *Task, row int32, turnRewards ...float64) TrajectoryRow {
+func toldRow(task *Task, row int32, turnRewards ...float64) episode.TrajectoryRow {
 	group := row / 2
-	r := TrajectoryRow{Row: row, Group: group, Member: row % 2, Environment: task.Label(int(group) % 2), Rewards: turnRewards, StateKeys: []string{"begin"}}
+	r := episode.TrajectoryRow{Row: row, Group: group, Member: row % 2, Environment: task.Label(int(group) % 2), Rewards: turnRewards, StateKeys: []string{"begin"}}
 	name := task.Env(int(group) % 2).Name()
 	for k := range turnRewards {
 		actions := ""
 		for n := range k {
 			if n > 0 {
-				actions += Separator
+				actions += episode.Separator
 			}
 			actions += fmt.Sprint(name, " ", group)
 		}
@@ -121,7 +123,7 @@ func TestReward(t *testing.T) {
 	first, gain := newModule(t, "first_attempt", `{}`), newModule(t, "improvement", `{}`)
 	rc := toldContext(t, []float64{-1, 10}, first, gain)
 	settings := spec.Settings{Weights: map[string]float64{"improvement": 0.5}}
-	rows := []TrajectoryRow{
+	rows := []episode.TrajectoryRow{
 		toldRow(task, 0, 1, 3), toldRow(task, 1, 2), // group 0
 		toldRow(task, 2), toldRow(task, 3), // group 1 is left out whole
 		toldRow(task, 4, 4, 0, 8), toldRow(task, 5, 5), // group 2, of round 2
@@ -148,7 +150,7 @@ func TestReward(t *testing.T) {
 	}
 	require.Equal(t, want, out.Components)
 	require.Equal(t, []float64{-4, -2, 0}, rows[4].Added)
-	require.Equal(t, []Part{{"first_attempt", -1, 4}, {"improvement", .5, -4}}, rows[4].Parts, "sums without the weight")
+	require.Equal(t, []episode.Part{{Name: "first_attempt", Weight: -1, Sum: 4}, {Name: "improvement", Weight: .5, Sum: -4}}, rows[4].Parts, "sums without the weight")
 	require.Equal(t, []float64{-1, 1}, rows[0].Added)
 	require.Equal(t, 12-1-6.0, rows[4].Return())
 	require.Equal(t, 11.0, rows[4].Penalised())
@@ -174,13 +176,13 @@ func TestReward(t *testing.T) {
 
 	// A spec that asks for nothing has nothing.
 	plain := toldRow(task, 0, 1)
-	out, err = Reward(&Context{}, settings, task, 1, activities.Rollout{}, []TrajectoryRow{plain}, nil, nil)
+	out, err = Reward(&Context{}, settings, task, 1, activities.Rollout{}, []episode.TrajectoryRow{plain}, nil, nil)
 	require.NoError(t, err)
 	require.Empty(t, out.Metrics)
 	require.Nil(t, out.Components)
 	rc.Modules = nil
 	rc.Train.Diagnostics.Thoughts = true
-	out, err = Reward(rc, settings, task, 1, activities.Rollout{}, []TrajectoryRow{plain, toldRow(task, 1, 2)}, nil, nil)
+	out, err = Reward(rc, settings, task, 1, activities.Rollout{}, []episode.TrajectoryRow{plain, toldRow(task, 1, 2)}, nil, nil)
 	require.NoError(t, err)
 	require.NotEmpty(t, out.Metrics)
 	require.NotContains(t, out.Metrics, "reward/weighted_mean", "there is no module")
@@ -189,14 +191,14 @@ func TestReward(t *testing.T) {
 // A module of groups compares the members of a group that are left, in each group of each round.
 func TestRewardOfGroups(t *testing.T) {
 	task := &Task{Groups: 1, Members: 3, Parts: envs.Mixture{{Label: "x", Environment: addressed{"x"}}}, order: []int{0}}
-	row := func(at int32, tokens int32, success bool) TrajectoryRow {
-		r := TrajectoryRow{
+	row := func(at int32, tokens int32, success bool) episode.TrajectoryRow {
+		r := episode.TrajectoryRow{
 			Row: at, Group: at / 3, Member: at % 3, Environment: "x", Success: success, Rewards: []float64{0}, Penalties: []float64{0}, Actions: []string{""},
 			Executed: []int32{0}, Effective: []int32{0}, Invalid: []int32{0}, IDs: make([]int32, 1+tokens), PromptLengths: []int32{1}, SampledLengths: []int32{tokens}, Restarts: []bool{true}, StateKeys: []string{"a", "b"},
 		}
 		return r
 	}
-	rows := []TrajectoryRow{row(0, 2, true), row(1, 6, true), row(2, 4, true), row(3, 100, true), row(4, 10, true), row(5, 30, true)}
+	rows := []episode.TrajectoryRow{row(0, 2, true), row(1, 6, true), row(2, 4, true), row(3, 100, true), row(4, 10, true), row(5, 30, true)}
 	rows[3].Dropped = true
 	rc := toldContext(t, []float64{2}, newModule(t, "length", `{}`))
 	out, err := Reward(rc, spec.Settings{}, task, 0, activities.Rollout{}, rows, nil, nil)
@@ -217,7 +219,7 @@ func TestRewardOfAJudge(t *testing.T) {
 	task := toldTask()
 	judge := newModule(t, "foreign", `{"name":"judge","components":"right 1, kind 0.25"}`)
 	rc := toldContext(t, []float64{2}, judge)
-	var rows []TrajectoryRow
+	var rows []episode.TrajectoryRow
 	var verdicts Verdicts
 	for i := range int32(8) {
 		rows = append(rows, toldRow(task, i, 0, 0))
@@ -287,19 +289,19 @@ func TestEpisodeOf(t *testing.T) {
 // Components are added to the turns and rows that they name, with their weight; their parts are sums without it, by the
 // module's name and not by its place.
 func TestAddComponents(t *testing.T) {
-	rows := func() []TrajectoryRow {
-		return []TrajectoryRow{{Row: 4, PromptLengths: make([]int32, 2), Added: []float64{9, 9}, Parts: []Part{{"old", 1, 1}}}, {Row: 5}, {Row: 6, PromptLengths: make([]int32, 1)}}
+	rows := func() []episode.TrajectoryRow {
+		return []episode.TrajectoryRow{{Row: 4, PromptLengths: make([]int32, 2), Added: []float64{9, 9}, Parts: []episode.Part{{Name: "old", Weight: 1, Sum: 1}}}, {Row: 5}, {Row: 6, PromptLengths: make([]int32, 1)}}
 	}
 	got := rows()
 	require.NoError(t, AddComponents(got, []ComponentRow{
 		{4, 0, "a", 2, 3}, {4, 0, "b", -1, 5}, {4, 1, "b", -1, 7}, {4, 1, "a", 2, 11}, {6, 0, "b", -1, 13},
 	}))
 	require.Equal(t, []float64{2*3 - 5, 2*11 - 7}, got[0].Added, "what was there before is gone")
-	require.Equal(t, []Part{{"a", 2, 14}, {"b", -1, 12}}, got[0].Parts)
+	require.Equal(t, []episode.Part{{Name: "a", Weight: 2, Sum: 14}, {Name: "b", Weight: -1, Sum: 12}}, got[0].Parts)
 	require.Equal(t, []float64{}, got[1].Added)
 	require.Nil(t, got[1].Parts)
 	require.Equal(t, []float64{-13}, got[2].Added)
-	require.Equal(t, []Part{{"b", -1, 13}}, got[2].Parts)
+	require.Equal(t, []episode.Part{{Name: "b", Weight: -1, Sum: 13}}, got[2].Parts)
 	for says, bad := range map[string]ComponentRow{
 		"component a of row 4 is of turn 3, and the row has 2": {4, 2, "a", 1, 1}, "component a of row 4 is of turn 0, and the row has 2": {4, -1, "a", 1, 1},
 		"component a of row 5 is of turn 1, and the row has 0": {5, 0, "a", 1, 1}, "component a of row 7: no such row": {7, 0, "a", 1, 1}, "component a of row 3: no such row": {3, 0, "a", 1, 1},
@@ -353,10 +355,10 @@ func TestFrequentTextsOfTwoModules(t *testing.T) {
 	rc := toldContext(t, []float64{1, 1}, one, other)
 	rc.Train.Seed = 5
 	const claim = "goal below right"
-	var rows []TrajectoryRow
+	var rows []episode.TrajectoryRow
 	for i := range int32(2) {
 		ids := rc.Tokenizer.Encode("<observation>" + claim + "</observation><prediction>" + claim + "</prediction></think><answer>x</answer>")
-		rows = append(rows, TrajectoryRow{
+		rows = append(rows, episode.TrajectoryRow{
 			Row: i, Member: i, Environment: "lake", IDs: append([]int32{0}, ids...), PromptLengths: []int32{1}, SampledLengths: []int32{int32(len(ids))}, Restarts: []bool{true},
 			StateKeys: []string{"a", "b"}, Rewards: []float64{0}, Penalties: []float64{0}, Actions: []string{""}, Executed: []int32{0}, Effective: []int32{0}, Invalid: []int32{1},
 		})
@@ -383,8 +385,8 @@ func TestFrequentTextsOfTwoModules(t *testing.T) {
 // Trajectories are read with the components that belong to them.
 func TestReadTrajectories(t *testing.T) {
 	s := store.NewMemory()
-	rows := []TrajectoryRow{toldRow(toldTask(), 0, 1, 2), toldRow(toldTask(), 5, 4)}
-	trajectories, components := putTable(t, s, rows), putTable(t, s, []ComponentRow{{0, 1, "a", 2, 3}, {5, 0, "a", 2, -1}})
+	rows := []episode.TrajectoryRow{toldRow(toldTask(), 0, 1, 2), toldRow(toldTask(), 5, 4)}
+	trajectories, components := episodetest.Put(t, s, rows), episodetest.Put(t, s, []ComponentRow{{0, 1, "a", 2, 3}, {5, 0, "a", 2, -1}})
 	got, err := ReadTrajectories(t.Context(), s, trajectories, nil)
 	require.NoError(t, err)
 	require.Nil(t, got[0].Added)

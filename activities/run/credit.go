@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -23,7 +24,7 @@ type CreditInput struct {
 }
 
 // NewCreditInput lays trajectories out by rows, turns and tokens.
-func NewCreditInput(rows []TrajectoryRow) CreditInput {
+func NewCreditInput(rows []episode.TrajectoryRow) CreditInput {
 	var l CreditInput
 	for _, r := range rows {
 		var rewards []float64
@@ -56,7 +57,7 @@ func NewCreditInput(rows []TrajectoryRow) CreditInput {
 
 // BySubgoals adds what the turns say of their subgoals, by their sampled ids, which turns executed no
 // action, and which rows a limit cut.
-func (l *CreditInput) BySubgoals(rows []TrajectoryRow, tok envs.Tokenizer) {
+func (l *CreditInput) BySubgoals(rows []episode.TrajectoryRow, tok envs.Tokenizer) {
 	for i, r := range rows {
 		var goals []credit.Subgoal
 		var invalid []bool
@@ -71,14 +72,14 @@ func (l *CreditInput) BySubgoals(rows []TrajectoryRow, tok envs.Tokenizer) {
 }
 
 // ByTrees adds the trees of the rows, and which rows are branches.
-func (l *CreditInput) ByTrees(rows []TrajectoryRow, t spec.Trees) {
+func (l *CreditInput) ByTrees(rows []episode.TrajectoryRow, t spec.Trees) {
 	for _, r := range rows {
 		l.Trees, l.Branches = append(l.Trees, t.Tree(int(r.Member))), append(l.Branches, t.Wave(int(r.Member)) > 0)
 	}
 }
 
 // Scored adds what the scores say of a run that may have a reference, and trains what credit needs.
-func (l *CreditInput) Scored(rows []TrajectoryRow, scores []ScoreRow, reference bool, c spec.Credit) error {
+func (l *CreditInput) Scored(rows []episode.TrajectoryRow, scores []episode.ScoreRow, reference bool, c spec.Credit) error {
 	var err error
 	if l.Mask, err = credit.Mask(l.Turns, l.Lengths); err != nil {
 		return fmt.Errorf("%w: %w", err, store.ErrInvalid)
@@ -188,7 +189,7 @@ func Kept[T any](rows []T, marked []bool) []T {
 //
 // A value or a log-prob that is not finite makes every advantage NaN: the update
 // then skips its step, and counts it.
-func (l *CreditInput) TrainingSignal(settings spec.Settings, rows []TrajectoryRow, past []credit.StateValue) (TrainingSignal, error) {
+func (l *CreditInput) TrainingSignal(settings spec.Settings, rows []episode.TrajectoryRow, past []credit.StateValue) (TrainingSignal, error) {
 	c, u := settings.Credit, settings.Update
 	out := TrainingSignal{Metrics: activities.Metrics{}}
 	advantages, returns, err := l.credit(c, u, past, out.Metrics)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -16,11 +17,11 @@ import (
 
 // learnt are two groups of two, of a later round: rows of one turn and of two, with other lengths, whose returns are
 // 1 and 4, and 2 and −2.
-func learnt() []TrajectoryRow {
-	row := func(at int32, weight float64, prompts, samples []int32, rewards, penalties []float64) TrajectoryRow {
-		r := TrajectoryRow{
+func learnt() []episode.TrajectoryRow {
+	row := func(at int32, weight float64, prompts, samples []int32, rewards, penalties []float64) episode.TrajectoryRow {
+		r := episode.TrajectoryRow{
 			Row: at, Group: at / 2, Member: at % 2, Weight: weight, Selected: true, PromptLengths: prompts, SampledLengths: samples, Rewards: rewards, Penalties: penalties,
-			IDs: make([]int32, Total(prompts)+Total(samples)), RolloutLogProbs: make([]float32, Total(samples)),
+			IDs: make([]int32, episode.Total(prompts)+episode.Total(samples)), RolloutLogProbs: make([]float32, episode.Total(samples)),
 		}
 		for k := range prompts {
 			r.Restarts, r.Actions, r.Executed = append(r.Restarts, k == 0), append(r.Actions, "act"), append(r.Executed, 1)
@@ -29,16 +30,16 @@ func learnt() []TrajectoryRow {
 		r.StateKeys = append(r.StateKeys, "end")
 		return r
 	}
-	return []TrajectoryRow{
+	return []episode.TrajectoryRow{
 		row(10, 1, []int32{2, 1}, []int32{1, 2}, []float64{1, 1}, []float64{-1, 0}), row(11, 1, []int32{1}, []int32{3}, []float64{4}, []float64{0}),
 		row(18, .5, []int32{1}, []int32{1}, []float64{2}, []float64{0}), row(19, .5, []int32{1, 0}, []int32{2, 1}, []float64{-1, -1}, []float64{0, 0}),
 	}
 }
 
 // scoresOf are scores of the rows: each number names its row and its token.
-func scoresOf(rows []TrajectoryRow, values int) (out []ScoreRow) {
+func scoresOf(rows []episode.TrajectoryRow, values int) (out []episode.ScoreRow) {
 	for _, r := range rows {
-		s := ScoreRow{Row: r.Row}
+		s := episode.ScoreRow{Row: r.Row}
 		for t := range r.Sampled() {
 			at := float32(r.Row) + float32(t)/8
 			s.LogProbs, s.Entropies, s.RefLogProbs = append(s.LogProbs, -at), append(s.Entropies, at), append(s.RefLogProbs, -2*at)
@@ -56,7 +57,7 @@ func TestNewCreditInput(t *testing.T) {
 	rows := learnt()
 	rows[0].Success, rows[0].Added = true, []float64{8, 16}
 	for i := range rows {
-		rows[i].Parts = []Part{{Name: "a", Weight: .5, Sum: float64(i)}, {Name: "b", Weight: -2, Sum: 10 * float64(i)}}
+		rows[i].Parts = []episode.Part{{Name: "a", Weight: .5, Sum: float64(i)}, {Name: "b", Weight: -2, Sum: 10 * float64(i)}}
 	}
 	rows[3].Truncated, rows[3].Actions = true, []string{"Up || Down", ""}
 	l := NewCreditInput(rows)
@@ -82,9 +83,9 @@ func TestBySubgoals(t *testing.T) {
 	say := func(switches, goal string) []int32 {
 		return tok.Encode("<think> <switch>" + switches + "</switch><subgoal>" + goal + "</subgoal></think><answer>Up</answer>")
 	}
-	var rows []TrajectoryRow
+	var rows []episode.TrajectoryRow
 	for i, turns := range [][][]int32{{say("SWITCH", "go up"), say("KEEP", "go up")}, {say("keep", "x"), tok.Encode("no form"), say("switch", "left")}} {
-		r := TrajectoryRow{Row: int32(i), Truncated: i == 1, StateKeys: []string{"s", "s", "s", "s"}, Actions: make([]string, len(turns)), Executed: []int32{1, 0, 2}[:len(turns)]}
+		r := episode.TrajectoryRow{Row: int32(i), Truncated: i == 1, StateKeys: []string{"s", "s", "s", "s"}, Actions: make([]string, len(turns)), Executed: []int32{1, 0, 2}[:len(turns)]}
 		for k, ids := range turns {
 			r.IDs = append(append(r.IDs, make([]int32, k+1)...), ids...)
 			r.PromptLengths, r.SampledLengths = append(r.PromptLengths, int32(k+1)), append(r.SampledLengths, int32(len(ids)))
@@ -121,7 +122,7 @@ func TestBySubgoals(t *testing.T) {
 // The trees of the rows are those of their members, in every group.
 func TestByTrees(t *testing.T) {
 	var l CreditInput
-	l.ByTrees([]TrajectoryRow{{Group: 0, Member: 0}, {Group: 0, Member: 2}, {Group: 7, Member: 1}, {Group: 7, Member: 3}, {Group: 7, Member: 5}}, spec.Trees{Trees: 2, Branches: 1, Expansions: 2})
+	l.ByTrees([]episode.TrajectoryRow{{Group: 0, Member: 0}, {Group: 0, Member: 2}, {Group: 7, Member: 1}, {Group: 7, Member: 3}, {Group: 7, Member: 5}}, spec.Trees{Trees: 2, Branches: 1, Expansions: 2})
 	require.Equal(t, []int{0, 0, 1, 1, 1}, l.Trees)
 	require.Equal(t, []bool{false, true, false, true, true}, l.Branches)
 }
@@ -151,15 +152,15 @@ func TestScored(t *testing.T) {
 	require.Equal(t, []float64{0, 11, 11.125, 11.25}, l.PRM[1])
 	require.Nil(t, l.Values)
 
-	for name, change := range map[string]func(scores []ScoreRow) []ScoreRow{
-		"fewer rows":      func(s []ScoreRow) []ScoreRow { return s[:3] },
-		"another order":   func(s []ScoreRow) []ScoreRow { s[0], s[2] = s[2], s[0]; return s },
-		"another row":     func(s []ScoreRow) []ScoreRow { s[1].Row = 12; return s },
-		"log-probs":       func(s []ScoreRow) []ScoreRow { s[1].LogProbs = s[1].LogProbs[:2]; return s },
-		"entropies":       func(s []ScoreRow) []ScoreRow { s[1].Entropies = nil; return s },
-		"reference":       func(s []ScoreRow) []ScoreRow { s[1].RefLogProbs = nil; return s },
-		"values":          func(s []ScoreRow) []ScoreRow { s[1].Values = s[1].Values[:1]; return s },
-		"too many values": func(s []ScoreRow) []ScoreRow { s[1].Values = append(s[1].Values, 1); return s },
+	for name, change := range map[string]func(scores []episode.ScoreRow) []episode.ScoreRow{
+		"fewer rows":      func(s []episode.ScoreRow) []episode.ScoreRow { return s[:3] },
+		"another order":   func(s []episode.ScoreRow) []episode.ScoreRow { s[0], s[2] = s[2], s[0]; return s },
+		"another row":     func(s []episode.ScoreRow) []episode.ScoreRow { s[1].Row = 12; return s },
+		"log-probs":       func(s []episode.ScoreRow) []episode.ScoreRow { s[1].LogProbs = s[1].LogProbs[:2]; return s },
+		"entropies":       func(s []episode.ScoreRow) []episode.ScoreRow { s[1].Entropies = nil; return s },
+		"reference":       func(s []episode.ScoreRow) []episode.ScoreRow { s[1].RefLogProbs = nil; return s },
+		"values":          func(s []episode.ScoreRow) []episode.ScoreRow { s[1].Values = s[1].Values[:1]; return s },
+		"too many values": func(s []episode.ScoreRow) []episode.ScoreRow { s[1].Values = append(s[1].Values, 1); return s },
 	} {
 		l := NewCreditInput(rows)
 		require.ErrorIs(t, l.Scored(rows, change(scoresOf(rows, 1)), true, spec.Credit{Algorithm: "gae"}), store.ErrInvalid, name)
@@ -191,7 +192,7 @@ func TestSpreadAndGather(t *testing.T) {
 }
 
 // signalOf is the signal of rows with an algorithm.
-func signalOf(t *testing.T, settings spec.Settings, rows []TrajectoryRow, scores []ScoreRow) (*CreditInput, TrainingSignal, error) {
+func signalOf(t *testing.T, settings spec.Settings, rows []episode.TrajectoryRow, scores []episode.ScoreRow) (*CreditInput, TrainingSignal, error) {
 	t.Helper()
 	l := NewCreditInput(rows)
 	l.ByTrees(rows, spec.Trees{Trees: 2})

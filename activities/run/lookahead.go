@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -13,7 +14,7 @@ import (
 // has a slot for each sequence of candidates of as many turns as it looks ahead: its leaves. Once
 // they have so many turns, it keeps the leaves that share the oldest undecided turn with the best leaf, which
 // is the first of equal ones; before, it keeps all. The result is that of ChooseRows.
-func lookAhead(s spec.Search, turns []Turn, rows []ChoiceRow, last bool) (over bool, err error) {
+func lookAhead(s spec.Search, turns []episode.Turn, rows []episode.ChoiceRow, last bool) (over bool, err error) {
 	at, turn := turns[len(turns)-1], len(turns)
 	size := s.Slots()
 	alive := func(row int) bool { return rows[row].Alive && !at.Step[row].Done }

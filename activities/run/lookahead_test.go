@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/episodetest"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/search"
@@ -41,8 +43,8 @@ func TestLookahead(t *testing.T) {
 		s := spec.Rollout{Search: spec.LookaheadSearch, Candidates: candidates, Depth: depth}.SearchOf()
 		task, slots := &Task{Search: s}, s.Slots()
 		paths, ended := make([][]int, slots), make([]bool, slots)
-		var turns []Turn
-		var choices []ChoiceRow
+		var turns []episode.Turn
+		var choices []episode.ChoiceRow
 		var over bool
 		sampled := 0
 		for turn := 1; turn <= last && !over; turn++ {
@@ -58,11 +60,11 @@ func TestLookahead(t *testing.T) {
 				ended[slot] = len(after(paths[slot])) == 0
 				done[slot] = ended[slot]
 			}
-			turns = append(turns, searchTurn(turn, slots, rewards, alive, done))
+			turns = append(turns, episodetest.Turn(turn, slots, rewards, alive, done))
 			if choices, over, err = ChooseRows(s, slots, turns, turn == last); err != nil {
 				break
 			}
-			require.NoError(t, Follow(turns, choices))
+			require.NoError(t, episode.Follow(turns, choices))
 			next, stopped := make([][]int, len(turns[0].Generate)), make([]bool, len(turns[0].Generate))
 			for row, c := range choices {
 				for _, n := range c.Next {
@@ -74,7 +76,7 @@ func TestLookahead(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, paths, 1, "a trajectory a search")
 		require.Equal(t, want.Path, paths[0], "seed %d: %d candidates, depth %d", seed, candidates, depth)
-		require.Equal(t, want.Score, ScoreOf(turns, 0))
+		require.Equal(t, want.Score, episode.ScoreOf(turns, 0))
 		if candidates == 3 && depth == 3 {
 			require.LessOrEqual(t, sampled, 3+9+27+27)
 		}
@@ -83,6 +85,6 @@ func TestLookahead(t *testing.T) {
 	s := spec.Rollout{Search: spec.LookaheadSearch, Candidates: 2}.SearchOf()
 	require.Equal(t, []int{4, 2, 1, 1}, []int{s.Slots(), s.Apart(1), s.Apart(2), s.Apart(3)})
 	require.Equal(t, []int{8, 1}, []int{spec.Rollout{Search: spec.BeamSearch}.SearchOf().Slots(), spec.Search{}.Apart(1)})
-	_, _, err := ChooseRows(s, 4, []Turn{searchTurn(1, 4, []float64{math.NaN(), 0, 0, 0}, nil, nil)}, false)
+	_, _, err := ChooseRows(s, 4, []episode.Turn{episodetest.Turn(1, 4, []float64{math.NaN(), 0, 0, 0}, nil, nil)}, false)
 	require.ErrorIs(t, err, store.ErrInvalid)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/credit"
@@ -50,7 +51,7 @@ type tally struct {
 	validCalls                      int
 }
 
-func (t *tally) add(r TrajectoryRow, firstOfGroup bool) {
+func (t *tally) add(r episode.TrajectoryRow, firstOfGroup bool) {
 	t.rows++
 	if firstOfGroup || t.solved == nil {
 		t.solved, t.sizes = append(t.solved, 0), append(t.sizes, 0)
@@ -72,16 +73,16 @@ func (t *tally) add(r TrajectoryRow, firstOfGroup bool) {
 			t.acted++
 		}
 	}
-	t.executed += Total(r.Executed)
-	t.effective += Total(r.Effective)
-	t.invalid += Total(r.Invalid)
+	t.executed += episode.Total(r.Executed)
+	t.effective += episode.Total(r.Effective)
+	t.invalid += episode.Total(r.Invalid)
 	t.rewards = append(t.rewards, r.Reward())
 	t.returns = append(t.returns, r.Penalised())
 	t.lengths = append(t.lengths, float64(r.Sampled()))
 }
 
 // count adds an episode's own figures and its calls of tools, if its environment has any.
-func (t *tally) count(env envs.Environment, r TrajectoryRow) {
+func (t *tally) count(env envs.Environment, r episode.TrajectoryRow) {
 	var actions []string
 	for k := range r.Actions {
 		actions = append(actions, r.Executes(k)...)
@@ -162,7 +163,7 @@ func (t *tally) actions(m activities.Metrics, prefix string) {
 }
 
 // tallies adds the rows of groups up, all of them and by the label of their environment.
-func tallies(s *Task, groups [][]TrajectoryRow) (all tally, byLabel map[string]*tally) {
+func tallies(s *Task, groups [][]episode.TrajectoryRow) (all tally, byLabel map[string]*tally) {
 	byLabel = map[string]*tally{}
 	for _, group := range groups {
 		for i, r := range group {
@@ -187,7 +188,7 @@ func tallies(s *Task, groups [][]TrajectoryRow) (all tally, byLabel map[string]*
 }
 
 // sampled are the sampled ids of each member of each group.
-func sampledLengths(of [][]TrajectoryRow) [][][]int32 {
+func sampledLengths(of [][]episode.TrajectoryRow) [][][]int32 {
 	groups := make([][][]int32, len(of))
 	for g, rows := range of {
 		for _, r := range rows {
@@ -205,13 +206,13 @@ func sampledLengths(of [][]TrajectoryRow) [][][]int32 {
 }
 
 // played are the groups of rows of which a row is left.
-func played(s *Task, rows []TrajectoryRow) [][]TrajectoryRow {
-	return slices.DeleteFunc(groupsOf(rows, s.Members), func(group []TrajectoryRow) bool { return len(group) == 0 })
+func played(s *Task, rows []episode.TrajectoryRow) [][]episode.TrajectoryRow {
+	return slices.DeleteFunc(groupsOf(rows, s.Members), func(group []episode.TrajectoryRow) bool { return len(group) == 0 })
 }
 
 // RolloutMetrics describe all trajectories of a rollout, and the selected ones.
 // Those of each environment are RAGEN's train/TAG figures.
-func RolloutMetrics(s *Task, rows []TrajectoryRow) activities.Metrics {
+func RolloutMetrics(s *Task, rows []episode.TrajectoryRow) activities.Metrics {
 	var spreads, chosen []float64
 	selected, at := 0, 0
 	groups := played(s, rows)
@@ -255,7 +256,7 @@ func RolloutMetrics(s *Task, rows []TrajectoryRow) activities.Metrics {
 
 // ScoreMetrics describe the policy on the selected rows: its entropy, and how far
 // the sampler's log-probs are from the training program's.
-func ScoreMetrics(rows []TrajectoryRow, scores []ScoreRow) activities.Metrics {
+func ScoreMetrics(rows []episode.TrajectoryRow, scores []episode.ScoreRow) activities.Metrics {
 	var entropies, apart []float64
 	var most float64
 	for i, s := range scores {
@@ -277,7 +278,7 @@ func ScoreMetrics(rows []TrajectoryRow, scores []ScoreRow) activities.Metrics {
 // (clustered by instance if there are several samples of one), pass@k, and figures of the
 // episodes. The entropy of the sampling distribution is estimated by the mean of −log p
 // over the sampled tokens.
-func EvaluationMetrics(s *Task, rows []TrajectoryRow) activities.Metrics {
+func EvaluationMetrics(s *Task, rows []episode.TrajectoryRow) activities.Metrics {
 	all, byLabel := tallies(s, played(s, rows))
 	m := activities.Metrics{"trajectories": canon.Float(float64(all.rows))}
 	all.of(m)
@@ -321,7 +322,7 @@ func (t *tally) passAt(n int) float64 {
 
 // InheritedMetrics are the turns that trajectories share with others before them, and the tokens
 // of those: they were sampled once.
-func InheritedMetrics(m activities.Metrics, rows []TrajectoryRow, branches []BranchRow) {
+func InheritedMetrics(m activities.Metrics, rows []episode.TrajectoryRow, branches []episode.BranchRow) {
 	turns, tokens := 0, 0
 	for _, b := range branches {
 		if b.Inherited {
@@ -333,6 +334,6 @@ func InheritedMetrics(m activities.Metrics, rows []TrajectoryRow, branches []Bra
 }
 
 // SearchedMetrics are the turns and tokens that were searched and not kept.
-func SearchedMetrics(m activities.Metrics, s Searched) {
+func SearchedMetrics(m activities.Metrics, s episode.Searched) {
 	m["rollout/searched_turns"], m["rollout/searched_tokens"] = canon.Float(s.Turns), canon.Float(s.Tokens)
 }

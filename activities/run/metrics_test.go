@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/envs"
 	_ "github.com/reprise-rl/reprise/envs/all"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -19,8 +20,8 @@ func TestCountedMetrics(t *testing.T) {
 	require.NoError(t, err)
 	lake, err := envs.New("frozenlake", nil)
 	require.NoError(t, err)
-	bought := func(label string) TrajectoryRow {
-		return TrajectoryRow{
+	bought := func(label string) episode.TrajectoryRow {
+		return episode.TrajectoryRow{
 			Environment: label, Actions: []string{"search[hat]", "", "click[p01] || click[buy now]"}, StateKeys: []string{"a", "b cut", "c", "d cut"},
 			SampledLengths: []int32{1, 1, 1}, PromptLengths: []int32{1, 1, 1}, IDs: make([]int32, 6), Rewards: []float64{0, 0, 1}, Penalties: make([]float64, 3), Executed: []int32{1, 0, 2},
 		}
@@ -30,13 +31,13 @@ func TestCountedMetrics(t *testing.T) {
 	wandered := bought("webshop")
 	wandered.Actions = []string{"search[hat]", "click[back to search]", "search[cup]"}
 	one := &Task{Groups: 1, Members: 2, Parts: envs.Mixture{{Label: "webshop", Environment: shop, Share: 1}}}
-	rows := []TrajectoryRow{bought("webshop"), wandered}
+	rows := []episode.TrajectoryRow{bought("webshop"), wandered}
 	for name, want := range map[string]float64{"searches": 1.5, "clicks": 1.5, "purchases": 0.5, "cut_pages": 1} {
 		require.EqualValues(t, want, RolloutMetrics(one, rows)["train/webshop/"+name], name)
 		require.EqualValues(t, want, EvaluationMetrics(one, rows)[name], name)
 	}
 	both := &Task{Groups: 1, Members: 2, Parts: envs.Mixture{{Label: "webshop", Environment: shop, Share: 1}, {Label: "frozenlake", Environment: lake, Share: 1}}}
-	metrics := EvaluationMetrics(both, []TrajectoryRow{bought("webshop"), walked})
+	metrics := EvaluationMetrics(both, []episode.TrajectoryRow{bought("webshop"), walked})
 	require.EqualValues(t, 1, metrics["webshop/purchases"])
 	require.NotContains(t, metrics, "purchases")
 	require.NotContains(t, metrics, "frozenlake/purchases")
@@ -48,18 +49,18 @@ func TestToolMetrics(t *testing.T) {
 	env, err := envs.New("countdown", []byte(`{"calculator":3}`))
 	require.NoError(t, err)
 	task := &Task{Groups: 1, Members: 2, Parts: envs.Mixture{{Label: "countdown", Environment: env, Share: 1}}}
-	row := func(actions ...string) TrajectoryRow {
-		return TrajectoryRow{
+	row := func(actions ...string) episode.TrajectoryRow {
+		return episode.TrajectoryRow{
 			Environment: "countdown", Actions: actions, StateKeys: make([]string, 4),
 			SampledLengths: []int32{1, 1, 1}, PromptLengths: []int32{1, 1, 1}, IDs: make([]int32, 6), Rewards: make([]float64, 3), Penalties: make([]float64, 3), Executed: []int32{1, 1, 1},
 		}
 	}
-	rows := []TrajectoryRow{row("calculate 1+2", "calculate ?", "1+2"), row("calculate 1/0", "calculate 3", "3")}
+	rows := []episode.TrajectoryRow{row("calculate 1+2", "calculate ?", "1+2"), row("calculate 1/0", "calculate 3", "3")}
 	for name, want := range map[string]float64{"calculate_calls": 2, "call_is_valid": 0.5} {
 		require.EqualValues(t, want, RolloutMetrics(task, rows)["train/countdown/"+name], name)
 		require.EqualValues(t, want, EvaluationMetrics(task, rows)[name], name)
 	}
-	metrics := EvaluationMetrics(task, []TrajectoryRow{row("1+2", "", ""), row("3", "", "")})
+	metrics := EvaluationMetrics(task, []episode.TrajectoryRow{row("1+2", "", ""), row("3", "", "")})
 	require.EqualValues(t, 0, metrics["calculate_calls"])
 	require.NotContains(t, metrics, "call_is_valid")
 }
@@ -69,21 +70,21 @@ func TestChosenGroups(t *testing.T) {
 	env, err := envs.New("bandit", nil)
 	require.NoError(t, err)
 	task := &Task{Groups: 2, Members: 2, Parts: envs.Mixture{{Label: "bandit", Environment: env, Share: 1}}}
-	row := func(group int32, reward float64, selected bool) TrajectoryRow {
-		return TrajectoryRow{
+	row := func(group int32, reward float64, selected bool) episode.TrajectoryRow {
+		return episode.TrajectoryRow{
 			Environment: "bandit", Group: group, Selected: selected, Actions: []string{"A"}, StateKeys: make([]string, 2),
 			SampledLengths: []int32{1}, PromptLengths: []int32{1}, IDs: make([]int32, 2), Rewards: []float64{reward}, Penalties: make([]float64, 1), Executed: []int32{1},
 		}
 	}
-	rows := []TrajectoryRow{row(0, 2, true), row(0, 0, false), row(1, 8, false), row(1, 0, false)}
+	rows := []episode.TrajectoryRow{row(0, 2, true), row(0, 0, false), row(1, 8, false), row(1, 0, false)}
 	require.InDelta(t, math.Sqrt2, float64(RolloutMetrics(task, rows)["rollout/chosen_in_group_reward_std"]), 1e-12)
 	rows[2].Selected, rows[3].Selected = true, true
 	require.InDelta(t, 5/math.Sqrt2, float64(RolloutMetrics(task, rows)["rollout/chosen_in_group_reward_std"]), 1e-12)
 }
 
 // counted is a row with figures of its own: each sum over rows is told from each other one.
-func counted(row, group int32, label string, success bool, executed, effective, invalid []int32, rewards ...float64) TrajectoryRow {
-	r := TrajectoryRow{
+func counted(row, group int32, label string, success bool, executed, effective, invalid []int32, rewards ...float64) episode.TrajectoryRow {
+	r := episode.TrajectoryRow{
 		Row: row, Group: group, Environment: label, Success: success, Valid: row != 1, Truncated: row == 2 || row == 5, Rewards: rewards, Penalties: make([]float64, len(rewards)),
 		Executed: executed, Effective: effective, Invalid: invalid, Actions: make([]string, len(rewards)), StateKeys: make([]string, len(rewards)+1), PromptLengths: make([]int32, len(rewards)),
 	}
@@ -98,8 +99,8 @@ func counted(row, group int32, label string, success bool, executed, effective, 
 }
 
 // mixedRows are three groups of two, the third of a second round. Its last row is dropped.
-func mixedRows() []TrajectoryRow {
-	return []TrajectoryRow{
+func mixedRows() []episode.TrajectoryRow {
+	return []episode.TrajectoryRow{
 		counted(0, 0, "a", true, []int32{2, 0}, []int32{1, 0}, []int32{0, 1}, 1, 3), counted(1, 0, "a", false, []int32{1}, []int32{1}, []int32{3}, 2),
 		counted(2, 1, "b", false, []int32{3}, []int32{1}, []int32{1}, 0), counted(3, 1, "b", false, []int32{0}, []int32{0}, []int32{2}, 0),
 		counted(4, 2, "a", true, []int32{1, 1, 2}, []int32{1, 0, 2}, []int32{0, 0, 0}, 2, 0, 8), {Row: 5, Group: 2, Environment: "a", Dropped: true},
@@ -135,7 +136,7 @@ func TestRolloutMetrics(t *testing.T) {
 	require.InDelta(t, float64(m["reward/mean"])*5, float64(m["train/a/reward"])*3+float64(m["train/b/reward"])*2, 1e-12)
 
 	// Texts are compared by what was sampled, and not by prompts.
-	same := []TrajectoryRow{counted(1, 0, "a", false, []int32{1}, []int32{1}, []int32{0}, 1), counted(1, 0, "a", false, []int32{1}, []int32{1}, []int32{0}, 1)}
+	same := []episode.TrajectoryRow{counted(1, 0, "a", false, []int32{1}, []int32{1}, []int32{0}, 1), counted(1, 0, "a", false, []int32{1}, []int32{1}, []int32{0}, 1)}
 	require.EqualValues(t, .5, RolloutMetrics(task, same)["rollout/distinct_1"])
 	for i := range same {
 		same[i].PromptLengths, same[i].IDs = []int32{1}, append([]int32{int32(900 + i)}, same[i].IDs...)
@@ -165,8 +166,8 @@ func TestFiguresAreTheSame(t *testing.T) {
 
 // The scores' figures are over all sampled tokens of all rows, each token's beside its own.
 func TestScoreMetrics(t *testing.T) {
-	rows := []TrajectoryRow{{RolloutLogProbs: []float32{-1, -2}}, {RolloutLogProbs: []float32{-4}}, {}}
-	scores := []ScoreRow{{LogProbs: []float32{-1, -2.5}, Entropies: []float32{1, 2}}, {LogProbs: []float32{-2}, Entropies: []float32{6}}, {}}
+	rows := []episode.TrajectoryRow{{RolloutLogProbs: []float32{-1, -2}}, {RolloutLogProbs: []float32{-4}}, {}}
+	scores := []episode.ScoreRow{{LogProbs: []float32{-1, -2.5}, Entropies: []float32{1, 2}}, {LogProbs: []float32{-2}, Entropies: []float32{6}}, {}}
 	require.Equal(t, activities.Metrics{
 		"actor/entropy": 3, "training/rollout_logprob_diff_mean": canon.Float(2.5 / 3), "training/rollout_logprob_diff_max": 2,
 	}, ScoreMetrics(rows, scores))
@@ -176,7 +177,7 @@ func TestScoreMetrics(t *testing.T) {
 // An evaluation's figures are by instance: pass@k of as many samples as each has, at powers of two and at all.
 func TestEvaluationMetrics(t *testing.T) {
 	task := &Task{Groups: 3, Members: 3, Parts: envs.Mixture{{Label: "a"}, {Label: "b"}}}
-	var rows []TrajectoryRow
+	var rows []episode.TrajectoryRow
 	for i, success := range []bool{true, false, false, false, false, false, true, true, false} {
 		label := "a"
 		if i >= 6 {
@@ -185,7 +186,7 @@ func TestEvaluationMetrics(t *testing.T) {
 		r := counted(int32(i), int32(i/3), label, success, []int32{1}, []int32{1}, []int32{1}, float64(i))
 		rows = append(rows, r)
 	}
-	rows[8] = TrajectoryRow{Row: 8, Group: 2, Environment: "b", Dropped: true}
+	rows[8] = episode.TrajectoryRow{Row: 8, Group: 2, Environment: "b", Dropped: true}
 	m := EvaluationMetrics(task, rows)
 	figures(t, map[string]float64{
 		"trajectories": 8, "success/mean": 3.0 / 8, "reward/mean": 28.0 / 8, "num_actions": 1, "action_is_valid": .5,
@@ -208,5 +209,16 @@ func TestEvaluationMetrics(t *testing.T) {
 // Means and shares of nothing are 0.
 func TestMeans(t *testing.T) {
 	require.Equal(t, []float64{0, 2, 0, .25, 0}, []float64{Mean(nil), Mean([]float64{1, 2, 3}), share(0, 0), share(1, 4), share(0, 3)})
-	require.Equal(t, 6, Total([]int32{1, 2, 3}))
+	require.Equal(t, 6, episode.Total([]int32{1, 2, 3}))
+}
+
+// What was searched and not kept, and what trajectories share with those before them, is counted.
+func TestMetricsOfChosenTurns(t *testing.T) {
+	m := activities.Metrics{}
+	SearchedMetrics(m, episode.Searched{Turns: 3, Tokens: 9})
+	InheritedMetrics(m, []episode.TrajectoryRow{{SampledLengths: []int32{8, 2}}, {SampledLengths: []int32{8, 16}}}, []episode.BranchRow{{}, {Turn: 1}, {Row: 1, Inherited: true}, {Row: 1, Turn: 1}})
+	require.Equal(t, activities.Metrics{
+		"rollout/searched_turns": canon.Float(3), "rollout/searched_tokens": canon.Float(9),
+		"rollout/inherited_turns": canon.Float(1), "rollout/inherited_tokens": canon.Float(8),
+	}, m)
 }

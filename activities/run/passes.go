@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/credit"
@@ -29,7 +30,7 @@ type CorrectionRow struct {
 // Corrections computes those of a pass from the scores of the selected rows before the pass
 // before, and after it. last are those of that pass; nil if it was the first. A log-prob that is
 // not finite makes every correction NaN, as it does with advantages.
-func Corrections(rows []TrajectoryRow, before, after []ScoreRow, last []CorrectionRow, updated int, p spec.Passes) ([]CorrectionRow, error) {
+func Corrections(rows []episode.TrajectoryRow, before, after []episode.ScoreRow, last []CorrectionRow, updated int, p spec.Passes) ([]CorrectionRow, error) {
 	if len(before) != len(rows) || len(after) != len(rows) || last != nil && len(last) != len(rows) {
 		return nil, fmt.Errorf("%d rows have %d scores before the pass, %d after it and %d corrections: %w", len(rows), len(before), len(after), len(last), store.ErrInvalid)
 	}
@@ -64,7 +65,7 @@ func ofTurn(sampled []float32, lengths []int32, turn int) []float64 {
 	if turn > len(lengths) {
 		return nil
 	}
-	from := Total(lengths[:turn-1])
+	from := episode.Total(lengths[:turn-1])
 	var out []float64
 	for _, v := range sampled[from : from+int(lengths[turn-1])] {
 		out = append(out, float64(v))

@@ -7,20 +7,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // passed are three rows of a later round: of two turns, of three and of one.
-func passed() []TrajectoryRow {
-	return []TrajectoryRow{{Row: 4, SampledLengths: []int32{1, 2}}, {Row: 7, SampledLengths: []int32{2, 1, 1}}, {Row: 9, SampledLengths: []int32{1}}}
+func passed() []episode.TrajectoryRow {
+	return []episode.TrajectoryRow{{Row: 4, SampledLengths: []int32{1, 2}}, {Row: 7, SampledLengths: []int32{2, 1, 1}}, {Row: 9, SampledLengths: []int32{1}}}
 }
 
 // logProbs are scores of rows: each token's is −1, and in one turn, from 1, less by that of its row.
-func logProbs(rows []TrajectoryRow, turn int, less ...float64) (out []ScoreRow) {
+func logProbs(rows []episode.TrajectoryRow, turn int, less ...float64) (out []episode.ScoreRow) {
 	for i, r := range rows {
-		s := ScoreRow{Row: r.Row}
+		s := episode.ScoreRow{Row: r.Row}
 		for k, n := range r.SampledLengths {
 			for range n {
 				l := -1.0
@@ -79,10 +80,10 @@ func TestCorrections(t *testing.T) {
 // Scores and corrections of other rows are refused.
 func TestCorrectionsThatDoNotFit(t *testing.T) {
 	rows := passed()
-	scores := func() []ScoreRow { return logProbs(rows, 0) }
-	moved := func() []ScoreRow { s := scores(); s[1].Row = 8; return s }
+	scores := func() []episode.ScoreRow { return logProbs(rows, 0) }
+	moved := func() []episode.ScoreRow { s := scores(); s[1].Row = 8; return s }
 	for name, c := range map[string]struct {
-		before, after []ScoreRow
+		before, after []episode.ScoreRow
 		last          []CorrectionRow
 	}{
 		"fewer before":        {scores()[:2], scores(), nil},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/draw"
@@ -34,7 +35,7 @@ type PivotRow struct {
 // trajectory at one of its turns, but the last one, which is as likely as a fit to the pivots before says (DEEP-GRPO,
 // arXiv 2602.14169). turns are those of the trajectories from the root. address is that of a group; a
 // trajectory draws by its member. A trajectory that succeeded, or has one turn, has no branches.
-func PivotForks(t spec.Trees, turns []Turn, before []PivotRow, address func(group int) draw.Address) ([]ForkRow, error) {
+func PivotForks(t spec.Trees, turns []episode.Turn, before []PivotRow, address func(group int) draw.Address) ([]episode.ForkRow, error) {
 	rows, size := len(turns[0].Generate), t.Leaves()
 	if rows%size != 0 {
 		return nil, fmt.Errorf("pivots of %d rows in groups of %d: %w", rows, size, store.ErrInvalid)
@@ -47,11 +48,11 @@ func PivotForks(t spec.Trees, turns []Turn, before []PivotRow, address func(grou
 	if err != nil {
 		return nil, fmt.Errorf("pivots before: %w: %w", err, store.ErrInvalid)
 	}
-	out := []ForkRow{}
+	out := []episode.ForkRow{}
 	for group := range rows / size {
 		for tree := range t.Trees {
 			parent := group*size + tree
-			n, reward := LeafOf(turns, parent).Turns, 0.0
+			n, reward := episode.LeafOf(turns, parent).Turns, 0.0
 			for _, turn := range turns[:n] {
 				reward += turn.Step[parent].Reward
 			}
@@ -71,7 +72,7 @@ func PivotForks(t spec.Trees, turns []Turn, before []PivotRow, address func(grou
 			}
 			for branch := range t.Branches {
 				member := t.Trees + tree*t.Branches + branch
-				out = append(out, ForkRow{
+				out = append(out, episode.ForkRow{
 					Row: int32(group*size + member), Group: int32(group), Member: int32(member),
 					Parent: int32(parent), Turn: int32(pivot + 1), Places: int32(n - 1), Draw: u,
 				})
@@ -82,7 +83,7 @@ func PivotForks(t spec.Trees, turns []Turn, before []PivotRow, address func(grou
 }
 
 // Unplayed drops the rows that no wave has played: branches that no trajectory needed.
-func Unplayed(rows []TrajectoryRow) {
+func Unplayed(rows []episode.TrajectoryRow) {
 	for i := range rows {
 		if rows[i].Turns() == 0 {
 			rows[i].Dropped = true
@@ -91,8 +92,8 @@ func Unplayed(rows []TrajectoryRow) {
 }
 
 // Roots are the trajectories from the root, of whole groups.
-func Roots(t spec.Trees, rows []TrajectoryRow) []TrajectoryRow {
-	var out []TrajectoryRow
+func Roots(t spec.Trees, rows []episode.TrajectoryRow) []episode.TrajectoryRow {
+	var out []episode.TrajectoryRow
 	for _, r := range rows {
 		if int(r.Member) < t.Trees {
 			out = append(out, r)
@@ -102,7 +103,7 @@ func Roots(t spec.Trees, rows []TrajectoryRow) []TrajectoryRow {
 }
 
 // Pivots are the newest pivots after a rollout, whose rows are whole groups, and the metrics of the rollout's own.
-func Pivots(t spec.Trees, before []PivotRow, rows []TrajectoryRow, branches []BranchRow) ([]PivotRow, activities.Metrics) {
+func Pivots(t spec.Trees, before []PivotRow, rows []episode.TrajectoryRow, branches []episode.BranchRow) ([]PivotRow, activities.Metrics) {
 	inherited := map[int32]int{}
 	for _, b := range branches {
 		if b.Inherited {

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/episodetest"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/draw"
@@ -26,16 +28,16 @@ func TestPivotsOfFailedTrajectories(t *testing.T) {
 	// in the second of three turns, and fail after two.
 	rewarded := make([]float64, 12)
 	rewarded[6] = 1
-	turns := []Turn{
-		searchTurn(1, 6, make([]float64, 12), roots(true, true, true, true), roots(false, true, false, false)),
-		searchTurn(2, 6, rewarded, roots(true, false, true, true), roots(false, false, false, true)),
-		searchTurn(3, 6, make([]float64, 12), roots(true, false, true, false), roots(true, false, true, false)),
+	turns := []episode.Turn{
+		episodetest.Turn(1, 6, make([]float64, 12), roots(true, true, true, true), roots(false, true, false, false)),
+		episodetest.Turn(2, 6, rewarded, roots(true, false, true, true), roots(false, false, false, true)),
+		episodetest.Turn(3, 6, make([]float64, 12), roots(true, false, true, false), roots(true, false, true, false)),
 	}
 	address := func(group int) draw.Address { return draw.Address{Purpose: draw.Fork, Group: int64(group)} }
 	forks, err := PivotForks(trees, turns, nil, address)
 	require.NoError(t, err)
 	require.Len(t, forks, 4)
-	for i, want := range []ForkRow{{Row: 2, Member: 2}, {Row: 3, Member: 3}, {Row: 10, Group: 1, Member: 4, Parent: 7, Turn: 1, Places: 1}, {Row: 11, Group: 1, Member: 5, Parent: 7, Turn: 1, Places: 1}} {
+	for i, want := range []episode.ForkRow{{Row: 2, Member: 2}, {Row: 3, Member: 3}, {Row: 10, Group: 1, Member: 4, Parent: 7, Turn: 1, Places: 1}, {Row: 11, Group: 1, Member: 5, Parent: 7, Turn: 1, Places: 1}} {
 		got := forks[i]
 		a := address(int(want.Group))
 		a.Member, a.Turn = int64(want.Parent%6), 1
@@ -66,21 +68,21 @@ func TestPivotsOfFailedTrajectories(t *testing.T) {
 // A pivot was worth it if one of its branches succeeds. The oldest are forgotten.
 func TestPivotsAreLabelled(t *testing.T) {
 	trees := spec.Trees{Trees: 2, Branches: 2, Expansions: 1, Pivots: true}
-	row := func(member int32, rewards ...float64) TrajectoryRow {
-		return TrajectoryRow{Row: member, Member: member, Rewards: rewards, PromptLengths: make([]int32, len(rewards))}
+	row := func(member int32, rewards ...float64) episode.TrajectoryRow {
+		return episode.TrajectoryRow{Row: member, Member: member, Rewards: rewards, PromptLengths: make([]int32, len(rewards))}
 	}
-	rows := []TrajectoryRow{row(0, 0, 0, 0, 0), row(1, 0, 1), row(2, 0, 0), row(3, 0, 0, 1), row(4), row(5)}
+	rows := []episode.TrajectoryRow{row(0, 0, 0, 0, 0), row(1, 0, 1), row(2, 0, 0), row(3, 0, 0, 1), row(4), row(5)}
 	Unplayed(rows)
 	require.True(t, rows[4].Dropped && rows[5].Dropped)
 	require.Len(t, Roots(trees, rows), 2)
 	before := make([]PivotRow, newestPivots)
 	before[0].Saved = true
-	after, metrics := Pivots(trees, before, rows, []BranchRow{{0, 0, 0, false}, {2, 0, 0, true}, {2, 1, 2, false}, {3, 0, 0, true}})
+	after, metrics := Pivots(trees, before, rows, []episode.BranchRow{{}, {Row: 2, Inherited: true}, {Row: 2, Turn: 1, Slot: 2}, {Row: 3, Inherited: true}})
 	require.Len(t, after, newestPivots)
 	require.False(t, after[0].Saved)
 	require.Equal(t, PivotRow{.25, true}, after[newestPivots-1])
 	require.Equal(t, []canon.Float{1, 1}, []canon.Float{metrics["pivots/number"], metrics["pivots/saved"]})
-	after, metrics = Pivots(trees, nil, []TrajectoryRow{row(0, 0), row(1, 1), {Dropped: true}, {Dropped: true}, {Dropped: true}, {Dropped: true}}, nil)
+	after, metrics = Pivots(trees, nil, []episode.TrajectoryRow{row(0, 0), row(1, 1), {Dropped: true}, {Dropped: true}, {Dropped: true}, {Dropped: true}}, nil)
 	require.NotNil(t, after)
 	require.Empty(t, after)
 	require.Zero(t, metrics["pivots/saved"])
@@ -117,15 +119,15 @@ func TestBranchesAreWeighed(t *testing.T) {
 // the buffer keeps so many.
 func TestPivotsOfGroups(t *testing.T) {
 	trees := spec.Trees{Trees: 2, Branches: 2, Expansions: 1, Pivots: true}
-	row := func(at int32, rewards ...float64) TrajectoryRow {
-		return TrajectoryRow{Row: at, Group: at / 6, Member: at % 6, Rewards: rewards, PromptLengths: make([]int32, len(rewards))}
+	row := func(at int32, rewards ...float64) episode.TrajectoryRow {
+		return episode.TrajectoryRow{Row: at, Group: at / 6, Member: at % 6, Rewards: rewards, PromptLengths: make([]int32, len(rewards))}
 	}
-	rows := []TrajectoryRow{
+	rows := []episode.TrajectoryRow{
 		row(0, 0, 0), row(1, 0, 1), row(2, 0, 0), row(3, 0), row(4), row(5), // the first tree has a pivot after one of two turns
 		row(6, 0, 0, 0, 0, 0), row(7, 0, 0, 0, 0), row(8), row(9, 0, 0, 1), row(10, 0), row(11, -1, 1), // both trees have one
 	}
 	Unplayed(rows)
-	branches := []BranchRow{{2, 0, 0, true}, {2, 1, 2, false}, {3, 0, 0, true}, {9, 0, 6, true}, {9, 1, 6, true}, {10, 0, 7, true}, {11, 0, 7, true}, {8, 0, 6, true}, {8, 1, 6, true}}
+	branches := []episode.BranchRow{{Row: 2, Inherited: true}, {Row: 2, Turn: 1, Slot: 2}, {Row: 3, Inherited: true}, {Row: 9, Slot: 6, Inherited: true}, {Row: 9, Turn: 1, Slot: 6, Inherited: true}, {Row: 10, Slot: 7, Inherited: true}, {Row: 11, Slot: 7, Inherited: true}, {Row: 8, Slot: 6, Inherited: true}, {Row: 8, Turn: 1, Slot: 6, Inherited: true}}
 	after, m := Pivots(trees, []PivotRow{{Position: .1}}, rows, branches)
 	require.Equal(t, []PivotRow{{.1, false}, {.5, false}, {.4, true}, {.25, false}}, after, "a sum of 0 is no success")
 	require.Equal(t, []canon.Float{3, canon.Float(1.0 / 3)}, []canon.Float{m["pivots/number"], m["pivots/saved"]})
@@ -148,14 +150,14 @@ func TestPivotsOfGroups(t *testing.T) {
 // the batch, in whatever group the branch is.
 func TestPivotsAtTheBoundary(t *testing.T) {
 	trees := spec.Trees{Trees: 1, Branches: 1, Expansions: 1, Pivots: true, Gamma: 1}
-	turn := func(n int, rewards ...float64) Turn {
-		out := searchTurn(n, 2, rewards, []bool{true, false, true, false, true, false}, nil)
+	turn := func(n int, rewards ...float64) episode.Turn {
+		out := episodetest.Turn(n, 2, rewards, []bool{true, false, true, false, true, false}, nil)
 		for i := range out.Step {
 			out.Step[i].Reward = rewards[i]
 		}
 		return out
 	}
-	turns := []Turn{turn(1, 1, 0, 1, 0, 1, 0), turn(2, -1, 0, -.75, 0, -1.25, 0)}
+	turns := []episode.Turn{turn(1, 1, 0, 1, 0, 1, 0), turn(2, -1, 0, -.75, 0, -1.25, 0)}
 	forks, err := PivotForks(trees, turns, nil, func(group int) draw.Address { return draw.Address{Group: int64(group)} })
 	require.NoError(t, err)
 	require.Equal(t, []int32{1, 5}, []int32{forks[0].Row, forks[1].Row})

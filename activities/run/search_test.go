@@ -6,33 +6,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/episodetest"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
-
-// searchTurn is a turn of two groups with the given slots each. A row says its place, and ends if done.
-// A NaN-free reward for each row; rows that are not alive have none.
-func searchTurn(turn, slots int, rewards []float64, alive, done []bool) Turn {
-	var out Turn
-	for i, r := range rewards {
-		g := GenerateRow{Row: int32(i), Group: int32(i / slots), Member: int32(i % slots), Alive: alive == nil || alive[i]}
-		st := StepRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive, Done: !g.Alive || done != nil && done[i]}
-		if g.Alive {
-			g.SampledIDs, st.Reward = []int32{int32(100*turn + i)}, r
-		}
-		out.Generate, out.Step = append(out.Generate, g), append(out.Step, st)
-	}
-	return out
-}
 
 // A group of two is one search of two prefixes with two candidates each. Its best two prefixes of a
 // turn may share their parent; one that ended competes with its score and is played no further.
 func TestBeamSearchOverTurns(t *testing.T) {
 	s := spec.Rollout{Search: spec.BeamSearch, Beam: 2, Candidates: 2}.SearchOf()
-	first := searchTurn(1, 4, []float64{0, 1, 3, 2, 5, 5, 5, 5}, nil, []bool{false, false, true, false, false, false, false, false})
-	choices, over, err := ChooseRows(s, 4, []Turn{first}, false)
+	first := episodetest.Turn(1, 4, []float64{0, 1, 3, 2, 5, 5, 5, 5}, nil, []bool{false, false, true, false, false, false, false, false})
+	choices, over, err := ChooseRows(s, 4, []episode.Turn{first}, false)
 	require.NoError(t, err)
 	require.False(t, over)
 	require.Equal(t, []int32{2, 3, 4, 5}, kept(choices), "equal scores keep the first")
@@ -40,13 +25,13 @@ func TestBeamSearchOverTurns(t *testing.T) {
 	require.Equal(t, []int32{2, 3}, choices[3].Next)
 	require.Equal(t, []int32{6, 7}, choices[5].Next)
 
-	turns := []Turn{first}
-	require.NoError(t, Follow(turns, choices))
+	turns := []episode.Turn{first}
+	require.NoError(t, episode.Follow(turns, choices))
 	require.Equal(t, []int32{2, 2, 3, 3, 4, 4, 5, 5}, turns[0].Slots)
 	// Rows 0 and 1 are the episode that ended. Of the other prefix both candidates are worse than it
 	// or better.
 	alive := []bool{false, false, true, true, true, true, true, true}
-	turns = append(turns, searchTurn(2, 4, []float64{0, 0, 2, 1.5, 0, 1, 2, 3}, alive, alive))
+	turns = append(turns, episodetest.Turn(2, 4, []float64{0, 0, 2, 1.5, 0, 1, 2, 3}, alive, alive))
 	choices, over, err = ChooseRows(s, 4, turns, false)
 	require.NoError(t, err)
 	require.True(t, over, "all that are kept have ended")
@@ -55,7 +40,7 @@ func TestBeamSearchOverTurns(t *testing.T) {
 	require.Equal(t, 3.0, choices[0].Score, "an episode that ended competes with its score")
 	require.Equal(t, []int32{3}, choices[7].Next, "a trajectory each")
 
-	require.NoError(t, Follow(turns, choices))
+	require.NoError(t, episode.Follow(turns, choices))
 	require.Len(t, turns[1].Generate, 4)
 	require.Equal(t, []int32{3, 3, 5, 5}, turns[0].Slots)
 	require.Equal(t, []int32{2, 3, 6, 7}, turns[1].Slots)
@@ -64,38 +49,38 @@ func TestBeamSearchOverTurns(t *testing.T) {
 	require.Equal(t, []int32{1, 1, 1}, []int32{turns[1].Generate[3].Group, turns[1].Generate[3].Member, turns[1].Step[3].Member})
 
 	// What trajectories share is marked, and learned from once; in the second if the first is left out.
-	branches := Branches(turns, 4)
-	require.Equal(t, []BranchRow{
-		{4, 0, 3, false}, {4, 1, 2, false}, {5, 0, 3, true}, {5, 1, 3, false}, {6, 0, 5, false}, {6, 1, 6, false}, {7, 0, 5, true}, {7, 1, 7, false},
+	branches := episode.Branches(turns, 4)
+	require.Equal(t, []episode.BranchRow{
+		{Row: 4, Slot: 3}, {Row: 4, Turn: 1, Slot: 2}, {Row: 5, Slot: 3, Inherited: true}, {Row: 5, Turn: 1, Slot: 3}, {Row: 6, Slot: 5}, {Row: 6, Turn: 1, Slot: 6}, {Row: 7, Slot: 5, Inherited: true}, {Row: 7, Turn: 1, Slot: 7},
 	}, branches)
-	rows := make([]TrajectoryRow, 4)
+	rows := make([]episode.TrajectoryRow, 4)
 	for i := range rows {
-		rows[i] = TrajectoryRow{Row: int32(4 + i), Group: int32(i / 2), PromptLengths: make([]int32, 2)}
+		rows[i] = episode.TrajectoryRow{Row: int32(4 + i), Group: int32(i / 2), PromptLengths: make([]int32, 2)}
 	}
-	trained, err := Trained(rows, branches)
+	trained, err := episode.Trained(rows, branches)
 	require.NoError(t, err)
 	require.Equal(t, [][]bool{{true, true}, {false, true}, {true, true}, {false, true}}, trained)
-	trained, err = Trained(rows[1:], branches)
+	trained, err = episode.Trained(rows[1:], branches)
 	require.NoError(t, err)
 	require.Equal(t, [][]bool{{true, true}, {true, true}, {false, true}}, trained)
-	_, err = Trained([]TrajectoryRow{{Row: 9, PromptLengths: make([]int32, 1)}}, branches)
+	_, err = episode.Trained([]episode.TrajectoryRow{{Row: 9, PromptLengths: make([]int32, 1)}}, branches)
 	require.ErrorIs(t, err, store.ErrInvalid)
 
-	played := []Turn{first, searchTurn(2, 4, make([]float64, 8), alive, nil)}
-	require.Equal(t, Searched{Turns: 6 + 2, Tokens: 8}, SearchedOf(played, branches))
+	played := []episode.Turn{first, episodetest.Turn(2, 4, make([]float64, 8), alive, nil)}
+	require.Equal(t, episode.Searched{Turns: 6 + 2, Tokens: 8}, episode.SearchedOf(played, branches))
 }
 
 // Best of n compares whole trajectories, of which some ended before others.
 func TestBestOfWhole(t *testing.T) {
 	s := spec.Rollout{Search: spec.BestOfN, Candidates: 2}.SearchOf()
-	turns := []Turn{
-		searchTurn(1, 4, []float64{4, 1, 0, 0, 0, 1, 0, 0}, nil, []bool{true, false, false, false, false, false, false, false}),
-		searchTurn(2, 4, []float64{0, 2, 1, 2, 0, 0, 3, 2}, []bool{false, true, true, true, true, true, true, true}, nil),
+	turns := []episode.Turn{
+		episodetest.Turn(1, 4, []float64{4, 1, 0, 0, 0, 1, 0, 0}, nil, []bool{true, false, false, false, false, false, false, false}),
+		episodetest.Turn(2, 4, []float64{0, 2, 1, 2, 0, 0, 3, 2}, []bool{false, true, true, true, true, true, true, true}, nil),
 	}
 	choices, _, err := ChooseRows(s, 4, turns, true)
 	require.NoError(t, err)
 	require.Equal(t, []int32{0, 3, 5, 6}, kept(choices))
-	require.NoError(t, Follow(turns, choices))
+	require.NoError(t, episode.Follow(turns, choices))
 	require.False(t, turns[1].Generate[0].Alive)
 	require.Equal(t, []int32{203}, turns[1].Generate[1].SampledIDs)
 }
@@ -106,31 +91,17 @@ func TestSearchWithOneCandidateMovesNothing(t *testing.T) {
 		{Search: spec.BeamSearch, Beam: 2, Candidates: 1}, {Search: spec.BeamSearch, Beam: 4, Candidates: 1}, {Search: spec.GreedySearch, Candidates: 1}, {Search: spec.BestOfN, Candidates: 1},
 		{Search: spec.LookaheadSearch, Candidates: 1, Depth: 3},
 	} {
-		turns := []Turn{searchTurn(1, 4, []float64{0, 3, 1, 2, 7, 5, 6, 4}, nil, nil)}
-		want := []Turn{searchTurn(1, 4, []float64{0, 3, 1, 2, 7, 5, 6, 4}, nil, nil)}
+		turns := []episode.Turn{episodetest.Turn(1, 4, []float64{0, 3, 1, 2, 7, 5, 6, 4}, nil, nil)}
+		want := []episode.Turn{episodetest.Turn(1, 4, []float64{0, 3, 1, 2, 7, 5, 6, 4}, nil, nil)}
 		choices, _, err := ChooseRows(r.SearchOf(), 4, turns, false)
 		require.NoError(t, err)
-		require.NoError(t, Follow(turns, choices))
+		require.NoError(t, episode.Follow(turns, choices))
 		want[0].Slots = []int32{0, 1, 2, 3, 4, 5, 6, 7}
 		require.Equal(t, want, turns)
 	}
 }
 
-// Choices that do not fit their turn are refused.
-func TestChoicesThatDoNotFit(t *testing.T) {
-	turns := func() []Turn { return []Turn{searchTurn(1, 2, make([]float64, 4), nil, nil)} }
-	row := func(group int32, next ...int32) ChoiceRow { return ChoiceRow{Group: group, Next: next} }
-	for _, choices := range [][]ChoiceRow{
-		{row(0, 0), row(0)}, {row(0), row(0), row(1), row(1)}, {row(0, 1), row(0), row(1, 0), row(1)}, {row(0, 0, 1), row(0), row(1, 2), row(1)},
-		{row(0, 0), row(0), row(1), row(1)}, {row(0, 0, 1, 2), row(0), row(1, 3), row(1)},
-	} {
-		require.ErrorIs(t, Follow(turns(), choices), store.ErrInvalid, "%v", choices)
-	}
-	_, _, err := ChooseRows(spec.Search{Width: 3, Candidates: 1}, 2, turns(), false)
-	require.ErrorIs(t, err, store.ErrInvalid)
-}
-
-func kept(rows []ChoiceRow) []int32 {
+func kept(rows []episode.ChoiceRow) []int32 {
 	var out []int32
 	for _, r := range rows {
 		if r.Kept {
@@ -140,69 +111,6 @@ func kept(rows []ChoiceRow) []int32 {
 	return out
 }
 
-// Groups of later rounds have the same slots as those of the first, and other turns: all of them are learned
-// from, each once.
-func TestTrainedOfRounds(t *testing.T) {
-	row := func(row, group int32, turns int) TrajectoryRow {
-		return TrajectoryRow{Row: row, Group: group, PromptLengths: make([]int32, turns)}
-	}
-	branches := []BranchRow{
-		{0, 0, 3, false}, {0, 1, 0, false}, {1, 0, 3, true}, {1, 1, 1, false}, // round 1
-		{2, 0, 3, false}, {2, 1, 0, false}, {3, 0, 3, true}, {3, 1, 1, false}, // round 2
-	}
-	rows := []TrajectoryRow{row(0, 0, 2), row(1, 0, 2), row(2, 1, 2), row(3, 1, 2)}
-	trained, err := Trained(rows, branches)
-	require.NoError(t, err)
-	require.Equal(t, [][]bool{{true, true}, {false, true}, {true, true}, {false, true}}, trained)
-
-	// The same where the update learns from some of the rows.
-	trained, err = Trained([]TrajectoryRow{rows[1], rows[3]}, branches)
-	require.NoError(t, err)
-	require.Equal(t, [][]bool{{true, true}, {true, true}}, trained)
-	trained, err = Trained(rows[2:], branches)
-	require.NoError(t, err)
-	require.Equal(t, [][]bool{{true, true}, {false, true}}, trained)
-
-	// One slot in two turns is two turns.
-	trained, err = Trained([]TrajectoryRow{row(0, 0, 2), row(1, 0, 2)}, []BranchRow{{0, 0, 1, false}, {0, 1, 1, false}, {1, 0, 1, true}, {1, 1, 2, false}})
-	require.NoError(t, err)
-	require.Equal(t, [][]bool{{true, true}, {false, true}}, trained)
-
-	trained, err = Trained(rows, nil)
-	require.NoError(t, err)
-	require.Nil(t, trained, "all turns of all rows")
-	_, err = Trained([]TrajectoryRow{row(3, 1, 3)}, branches)
-	require.ErrorContains(t, err, "turn 3 of row 3 has no branch")
-}
-
-// The rows of a later round have later numbers; the slots are those of its tables.
-func TestBranchesOfRounds(t *testing.T) {
-	turns := []Turn{searchTurn(1, 1, make([]float64, 3), nil, nil), searchTurn(2, 1, make([]float64, 3), []bool{true, false, true}, nil)}
-	require.Nil(t, Branches(turns, 0), "nothing was chosen")
-	require.Nil(t, Branches(nil, 0))
-	turns[0].Slots, turns[1].Slots = []int32{2, 2, 5}, []int32{2, 3, 4}
-	want := []BranchRow{{0, 0, 2, false}, {0, 1, 2, false}, {1, 0, 2, true}, {2, 0, 5, false}, {2, 1, 4, false}}
-	require.Equal(t, want, Branches(turns, 0))
-	for i := range want {
-		want[i].Row += 30
-	}
-	require.Equal(t, want, Branches(turns, 30))
-	turns[1].Slots = []int32{2, 3, 2}
-	require.True(t, Branches(turns, 0)[4].Inherited, "the second turn alone is shared")
-}
-
-// What was searched and not kept is counted in turns and in tokens.
-func TestSearchedOf(t *testing.T) {
-	played := []Turn{searchTurn(1, 2, make([]float64, 4), nil, nil), searchTurn(2, 2, make([]float64, 4), []bool{true, true, false, true}, nil)}
-	played[0].Generate[1].SampledIDs, played[1].Generate[0].SampledIDs = []int32{1, 2, 3}, []int32{1, 2, 3, 4, 5}
-	branches := []BranchRow{{0, 0, 0, false}, {0, 1, 1, false}, {1, 0, 2, false}, {1, 1, 3, false}}
-	require.Equal(t, Searched{Turns: 3, Tokens: 3 + 1 + 5}, SearchedOf(played, branches))
-	require.Equal(t, Searched{Turns: 7, Tokens: 3 + 3 + 5 + 2}, SearchedOf(played, nil))
-	m := activities.Metrics{}
-	SearchedMetrics(m, Searched{Turns: 3, Tokens: 9})
-	require.Equal(t, activities.Metrics{"rollout/searched_turns": canon.Float(3), "rollout/searched_tokens": canon.Float(9)}, m)
-}
-
 // playSearch plays a round of searches at random and stores it as the steps of a rollout do. It returns the stored
 // turns, and the tokens that were sampled.
 func playSearch(t *testing.T, s store.Store, search spec.Search, groups, slots, most, round int, seed uint64) (refs []store.TurnRefs, tokens int) {
@@ -210,17 +118,17 @@ func playSearch(t *testing.T, s store.Store, search spec.Search, groups, slots, 
 	numbers := rand.New(rand.NewPCG(seed, uint64(round)))
 	task := Task{Search: search}
 	for turn, over := 1, false; !over; turn++ {
-		before, err := ReadTurns(t.Context(), s, refs)
+		before, err := episode.ReadTurns(t.Context(), s, refs)
 		require.NoError(t, err)
-		var now Turn
+		var now episode.Turn
 		for i := range groups * slots {
-			g := GenerateRow{Row: int32(i), Group: int32(i / slots), Member: int32(i % slots)}
+			g := episode.GenerateRow{Row: int32(i), Group: int32(i / slots), Member: int32(i % slots)}
 			g.Alive = task.Samples(i%slots, turn)
 			if turn > 1 {
 				last := before[turn-2]
 				g.Alive = g.Alive && last.Generate[i].Alive && !last.Step[i].Done
 			}
-			st := StepRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive, Done: true}
+			st := episode.StepRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive, Done: true}
 			if g.Alive {
 				for range 1 + numbers.IntN(3) {
 					tokens++
@@ -230,10 +138,10 @@ func playSearch(t *testing.T, s store.Store, search spec.Search, groups, slots, 
 			}
 			now.Generate, now.Step = append(now.Generate, g), append(now.Step, st)
 		}
-		refs = append(refs, putTurn(t, s, round, now))
-		turns, err := ReadTurns(t.Context(), s, refs)
+		refs = append(refs, episodetest.PutTurn(t, s, round, now))
+		turns, err := episode.ReadTurns(t.Context(), s, refs)
 		require.NoError(t, err)
-		var choices []ChoiceRow
+		var choices []episode.ChoiceRow
 		over = turn == most
 		if !search.Whole {
 			choices, over, err = ChooseRows(search, slots, turns, over)
@@ -243,7 +151,7 @@ func playSearch(t *testing.T, s store.Store, search spec.Search, groups, slots, 
 			require.NoError(t, err)
 		}
 		if choices != nil {
-			ref := putTable(t, s, choices)
+			ref := episodetest.Put(t, s, choices)
 			refs[len(refs)-1].Choices = &ref
 		}
 	}
@@ -262,13 +170,13 @@ func TestTokensOfSearchesAreKept(t *testing.T) {
 			const groups, most = 2, 4
 			for round := range 2 {
 				refs, tokens := playSearch(t, s, r.SearchOf(), groups, r.GroupSlots(), most, round, seed)
-				turns, err := ReadTurns(t.Context(), s, refs)
+				turns, err := episode.ReadTurns(t.Context(), s, refs)
 				require.NoError(t, err)
 				require.Len(t, turns[0].Generate, groups*r.GroupSize, r.Search)
-				branches := Branches(turns, 0)
-				var rows []TrajectoryRow
+				branches := episode.Branches(turns, 0)
+				var rows []episode.TrajectoryRow
 				for i := range turns[0].Generate {
-					row := TrajectoryRow{Row: int32(i), Group: turns[0].Generate[i].Group}
+					row := episode.TrajectoryRow{Row: int32(i), Group: turns[0].Generate[i].Group}
 					for _, turn := range turns {
 						if g := turn.Generate[i]; g.Alive {
 							require.EqualValues(t, i/r.GroupSize, g.Group, "a row stays in its group")
@@ -277,15 +185,15 @@ func TestTokensOfSearchesAreKept(t *testing.T) {
 					}
 					rows = append(rows, row)
 				}
-				var played []Turn
+				var played []episode.Turn
 				for _, ref := range refs {
 					ref.Choices = nil
-					turn, err := ReadTurns(t.Context(), s, []store.TurnRefs{ref})
+					turn, err := episode.ReadTurns(t.Context(), s, []store.TurnRefs{ref})
 					require.NoError(t, err)
 					played = append(played, turn...)
 				}
-				require.Equal(t, tokens, SampledTokens(rows, branches)+SearchedOf(played, branches).Tokens, "%s, seed %d", r.Search, seed)
-				trained, err := Trained(rows, branches)
+				require.Equal(t, tokens, episode.SampledTokens(rows, branches)+episode.SearchedOf(played, branches).Tokens, "%s, seed %d", r.Search, seed)
+				trained, err := episode.Trained(rows, branches)
 				require.NoError(t, err)
 				learned := 0
 				for i, of := range trained {
@@ -295,7 +203,7 @@ func TestTokensOfSearchesAreKept(t *testing.T) {
 						}
 					}
 				}
-				require.Equal(t, SampledTokens(rows, branches), learned, "%s, seed %d", r.Search, seed)
+				require.Equal(t, episode.SampledTokens(rows, branches), learned, "%s, seed %d", r.Search, seed)
 			}
 		}
 	}
@@ -306,12 +214,12 @@ func TestTokensOfSearchesAreKept(t *testing.T) {
 func TestSearchesOfAGroupAreApart(t *testing.T) {
 	s := spec.Rollout{Search: spec.GreedySearch, Candidates: 2}.SearchOf()
 	// Two groups of two searches of two candidates.
-	turns := []Turn{searchTurn(1, 4, []float64{1, 0, 8, 9, -3, -2, -5, -5}, nil, nil)}
+	turns := []episode.Turn{episodetest.Turn(1, 4, []float64{1, 0, 8, 9, -3, -2, -5, -5}, nil, nil)}
 	choices, over, err := ChooseRows(s, 4, turns, false)
 	require.NoError(t, err)
 	require.False(t, over)
 	require.Equal(t, []int32{0, 3, 5, 6}, kept(choices), "equal scores keep the first")
-	for i, want := range []ChoiceRow{
+	for i, want := range []episode.ChoiceRow{
 		{Row: 0, Group: 0, Member: 0, Alive: true, Score: 1, Kept: true, Next: []int32{0, 1}}, {Row: 1, Group: 0, Member: 1, Alive: true},
 		{Row: 2, Group: 0, Member: 2, Alive: true, Score: 8}, {Row: 3, Group: 0, Member: 3, Alive: true, Score: 9, Kept: true, Next: []int32{2, 3}},
 		{Row: 4, Group: 1, Member: 0, Alive: true, Score: -3}, {Row: 5, Group: 1, Member: 1, Alive: true, Score: -2, Kept: true, Next: []int32{4, 5}},
@@ -329,4 +237,10 @@ func TestSearchesOfAGroupAreApart(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int32{1, 3, 5, 6}, kept(choices))
 	require.Equal(t, -1.0, choices[0].Score)
+}
+
+// A turn that does not fit a search is refused.
+func TestChoosingThatDoesNotFit(t *testing.T) {
+	_, _, err := ChooseRows(spec.Search{Width: 3, Candidates: 1}, 2, []episode.Turn{episodetest.Turn(1, 2, make([]float64, 4), nil, nil)}, false)
+	require.ErrorIs(t, err, store.ErrInvalid)
 }

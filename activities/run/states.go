@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/credit"
@@ -21,7 +22,7 @@ type StateValueRow struct {
 // values after it. It uses the returns of all trajectories that were played, selected or not, without the
 // penalty for the distance from the reference, which only selected ones have. It does
 // nothing for an algorithm that does not read them.
-func ObserveStates(ctx context.Context, s store.Store, in activities.CreditInput, dir string, all []TrajectoryRow) (past []credit.StateValue, ref *store.Ref, err error) {
+func ObserveStates(ctx context.Context, s store.Store, in activities.CreditInput, dir string, all []episode.TrajectoryRow) (past []credit.StateValue, ref *store.Ref, err error) {
 	c := in.Settings.Credit
 	if !c.ObservesStates() {
 		return nil, nil, nil

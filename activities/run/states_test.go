@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/credit"
@@ -16,10 +17,10 @@ import (
 // selected or not, once each.
 func TestObserveStates(t *testing.T) {
 	s := store.NewMemory()
-	row := func(key string, selected bool, rewards ...float64) TrajectoryRow {
-		return TrajectoryRow{StateKeys: []string{key, "later"}, PromptLengths: make([]int32, len(rewards)), Rewards: rewards, Penalties: make([]float64, len(rewards)), Selected: selected}
+	row := func(key string, selected bool, rewards ...float64) episode.TrajectoryRow {
+		return episode.TrajectoryRow{StateKeys: []string{key, "later"}, PromptLengths: make([]int32, len(rewards)), Rewards: rewards, Penalties: make([]float64, len(rewards)), Selected: selected}
 	}
-	rows := []TrajectoryRow{row("b", true, 1, 3), row("a", false, 2), row("b", false, 10), {StateKeys: []string{"a"}, Dropped: true}, row("c", true, -1)}
+	rows := []episode.TrajectoryRow{row("b", true, 1, 3), row("a", false, 2), row("b", false, 10), {StateKeys: []string{"a"}, Dropped: true}, row("c", true, -1)}
 	rows[0].Penalties[1], rows[4].Added = -.5, []float64{7}
 	in := activities.CreditInput{Settings: spec.Settings{Credit: spec.Credit{Algorithm: "state_baseline"}}}
 	past, ref, err := ObserveStates(t.Context(), s, in, "runs/r/1", rows)

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
@@ -44,7 +45,7 @@ func Imitate(batches []model.MicroBatch, rows []BatchRow, b int, coefficient flo
 
 // SupervisedRows lays stretches out as supervised rows of an iteration's batch, whose other
 // rows have the fields that like has. A stretch that is wider than these is cut.
-func SupervisedRows(of []Stretch, iteration int, like BatchRow) []BatchRow {
+func SupervisedRows(of []episode.Stretch, iteration int, like BatchRow) []BatchRow {
 	width := len(like.Ids)
 	zeros := func(wanted bool) []float32 {
 		if !wanted {
@@ -75,9 +76,9 @@ func SupervisedRows(of []Stretch, iteration int, like BatchRow) []BatchRow {
 
 // Demonstrations are n episodes of the environments' solvers, drawn from an address: each
 // environment of a mixture has its share of them.
-func (rc *Context) Demonstrations(n int, settings spec.RolloutSettings, at draw.Address) ([]Stretch, error) {
+func (rc *Context) Demonstrations(n int, settings spec.RolloutSettings, at draw.Address) ([]episode.Stretch, error) {
 	s := rc.Training
-	var out []Stretch
+	var out []episode.Stretch
 	for i, rows := range s.Shares(int(at.Iteration), n) {
 		if rows == 0 {
 			continue
@@ -92,7 +93,7 @@ func (rc *Context) Demonstrations(n int, settings spec.RolloutSettings, at draw.
 			return nil, err
 		}
 		for _, e := range episodes {
-			out = append(out, Stretch{Row: -1, Ids: e.IDs, Sampled: e.Loss, Turns: turnNumbers(e.Loss)})
+			out = append(out, episode.Stretch{Row: -1, Ids: e.IDs, Sampled: e.Loss, Turns: turnNumbers(e.Loss)})
 		}
 	}
 	return out, nil

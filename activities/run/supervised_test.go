@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -49,7 +50,7 @@ func TestImitate(t *testing.T) {
 
 // Supervised rows have the numbers that the batch's other rows have, all 0, and their own ids.
 func TestSupervisedRows(t *testing.T) {
-	of := []Stretch{
+	of := []episode.Stretch{
 		{Row: 7, Ids: []int32{5, 6}, Sampled: []bool{false, true}, Turns: []int32{0, 1}},
 		{Row: -1, Ids: []int32{1, 2, 3}, Sampled: []bool{false, false, true}, Turns: []int32{0, 0, 2}},
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/search"
@@ -21,21 +22,21 @@ const firstTokens = 20
 //
 // The authors' code reads the ten largest log-probs of each token; this reads those of the sampled
 // ones, whose mean is the entropy. There, branches branch too.
-func UncertainForks(t spec.Trees, vocabulary int, turns []Turn, address func(group int) draw.Address) ([]ForkRow, error) {
+func UncertainForks(t spec.Trees, vocabulary int, turns []episode.Turn, address func(group int) draw.Address) ([]episode.ForkRow, error) {
 	rows, size := len(turns[0].Generate), t.Leaves()
 	if rows%size != 0 || vocabulary < 2 {
 		return nil, fmt.Errorf("branches of %d rows in groups of %d, with %d ids: %w", rows, size, vocabulary, store.ErrInvalid)
 	}
-	var out []ForkRow
+	var out []episode.ForkRow
 	for group := range rows / size {
 		first, next := group*size, t.Trees // the next member without a beginning
-		begin := func(f ForkRow) {
+		begin := func(f episode.ForkRow) {
 			f.Row, f.Group, f.Member = int32(first+next), int32(group), int32(next)
 			out, next = append(out, f), next+1
 		}
 		for turn := 1; turn < len(turns); turn++ {
 			var asked []search.Uncertainty
-			var of []ForkRow
+			var of []episode.ForkRow
 			for tree := range t.Trees {
 				row := first + tree
 				if !turns[turn].Generate[row].Alive {
@@ -48,7 +49,7 @@ func UncertainForks(t spec.Trees, vocabulary int, turns []Turn, address func(gro
 					asked = append(asked, search.Uncertainty{
 						First: surprise(turns[0].Generate[row], vocabulary), Now: surprise(turns[turn-1].Generate[row], vocabulary), Draw: u,
 					})
-					of = append(of, ForkRow{Parent: int32(row), Turn: int32(turn), Places: 1, Draw: u})
+					of = append(of, episode.ForkRow{Parent: int32(row), Turn: int32(turn), Places: 1, Draw: u})
 				}
 			}
 			_, branch, err := search.Branches(asked, t.EntropyWeight, t.Probability)
@@ -62,7 +63,7 @@ func UncertainForks(t spec.Trees, vocabulary int, turns []Turn, address func(gro
 			}
 		}
 		for next < size {
-			begin(ForkRow{Parent: int32(first), Places: 1})
+			begin(episode.ForkRow{Parent: int32(first), Places: 1})
 		}
 	}
 	return out, nil
@@ -70,7 +71,7 @@ func UncertainForks(t spec.Trees, vocabulary int, turns []Turn, address func(gro
 
 // surprise is the mean of −log p over the first tokens of a turn, over the logarithm of the
 // vocabulary: 1 if all ids were as likely.
-func surprise(g GenerateRow, vocabulary int) float64 {
+func surprise(g episode.GenerateRow, vocabulary int) float64 {
 	first := g.RolloutLogProbs[:min(len(g.RolloutLogProbs), firstTokens)]
 	sum := 0.0
 	for _, l := range first {

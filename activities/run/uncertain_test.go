@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/episodetest"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -17,11 +19,11 @@ import (
 func TestUncertainForks(t *testing.T) {
 	trees := spec.Rollout{Search: spec.EntropySearch, GroupSize: 6, Trees: 3, Branches: 2}.TreesOf()
 	const vocabulary = 100
-	turns := func(second float64) []Turn {
-		var out []Turn
+	turns := func(second float64) []episode.Turn {
+		var out []episode.Turn
 		for turn, p := range []float64{0.5, second, 0.5} {
 			alive := []bool{true, true, turn < 2, false, false, false} // the third trajectory has two turns
-			played := searchTurn(turn+1, 6, make([]float64, 6), alive, make([]bool, 6))
+			played := episodetest.Turn(turn+1, 6, make([]float64, 6), alive, make([]bool, 6))
 			for i := range played.Generate {
 				// The tokens after the twentieth are not read.
 				played.Generate[i].RolloutLogProbs = append(slices.Repeat([]float32{float32(math.Log(p))}, firstTokens), -50)
@@ -39,8 +41,8 @@ func TestUncertainForks(t *testing.T) {
 	for _, second := range []float64{0.5, 0.9, 1e-6} {
 		got, err := UncertainForks(trees, vocabulary, turns(second), address)
 		require.NoError(t, err)
-		var want []ForkRow
-		begin := func(f ForkRow) {
+		var want []episode.ForkRow
+		begin := func(f episode.ForkRow) {
 			if len(want) < 3 {
 				f.Row, f.Member, f.Places = int32(3+len(want)), int32(3+len(want)), 1
 				want = append(want, f)
@@ -54,13 +56,13 @@ func TestUncertainForks(t *testing.T) {
 			for _, member := range members {
 				for number := range 2 {
 					if u := asked(member, turn+1, number); u-0.2*less <= 0.5 {
-						begin(ForkRow{Parent: int32(member), Turn: int32(turn + 1), Draw: u})
+						begin(episode.ForkRow{Parent: int32(member), Turn: int32(turn + 1), Draw: u})
 					}
 				}
 			}
 		}
 		for len(want) < 3 {
-			begin(ForkRow{})
+			begin(episode.ForkRow{})
 		}
 		require.Equal(t, want, got, second)
 	}
@@ -68,7 +70,7 @@ func TestUncertainForks(t *testing.T) {
 	// Nobody is asked where nobody goes on: all begin anew.
 	got, err := UncertainForks(trees, vocabulary, turns(0.5)[:1], address)
 	require.NoError(t, err)
-	require.Equal(t, []ForkRow{{Row: 3, Member: 3, Places: 1}, {Row: 4, Member: 4, Places: 1}, {Row: 5, Member: 5, Places: 1}}, got)
+	require.Equal(t, []episode.ForkRow{{Row: 3, Member: 3, Places: 1}, {Row: 4, Member: 4, Places: 1}, {Row: 5, Member: 5, Places: 1}}, got)
 
 	// The less certain the policy has become, the more begin: of many groups, whose draws differ.
 	begun := func(second float64) (n int) {
@@ -97,7 +99,7 @@ func TestUncertainForks(t *testing.T) {
 // Each group has its own draws and its own rows, and a turn that the group has no room for begins nothing.
 func TestUncertainForksOfGroups(t *testing.T) {
 	trees := spec.Trees{Trees: 2, Branches: 2, Expansions: 1, Uncertain: true, Rows: 2, EntropyWeight: 0.2, Probability: 1}
-	turns := []Turn{searchTurn(1, 4, make([]float64, 12), nil, nil), searchTurn(2, 4, make([]float64, 12), nil, nil), searchTurn(3, 4, make([]float64, 12), nil, nil)}
+	turns := []episode.Turn{episodetest.Turn(1, 4, make([]float64, 12), nil, nil), episodetest.Turn(2, 4, make([]float64, 12), nil, nil), episodetest.Turn(3, 4, make([]float64, 12), nil, nil)}
 	turns[1].Generate[4].Alive, turns[2].Generate[4].Alive = false, false // the first of the second group has one turn
 	turns[1].Generate[8].Alive, turns[1].Generate[9].Alive = false, false // the third group's have one
 	turns[2].Generate[8].Alive, turns[2].Generate[9].Alive = false, false
@@ -110,20 +112,20 @@ func TestUncertainForksOfGroups(t *testing.T) {
 		return a.Rand().Float64()
 	}
 	// With a probability of 1 every question begins a branch.
-	require.Equal(t, []ForkRow{
+	require.Equal(t, []episode.ForkRow{
 		{Row: 2, Group: 0, Member: 2, Parent: 0, Turn: 1, Places: 1, Draw: u(0, 0, 1, 0)}, {Row: 3, Group: 0, Member: 3, Parent: 0, Turn: 1, Places: 1, Draw: u(0, 0, 1, 1)},
 		{Row: 6, Group: 1, Member: 2, Parent: 5, Turn: 1, Places: 1, Draw: u(1, 1, 1, 0)}, {Row: 7, Group: 1, Member: 3, Parent: 5, Turn: 1, Places: 1, Draw: u(1, 1, 1, 1)},
 		{Row: 10, Group: 2, Member: 2, Parent: 8, Places: 1}, {Row: 11, Group: 2, Member: 3, Parent: 8, Places: 1},
 	}, forks)
-	require.Equal(t, 1, FirstTurn(forks))
-	_, err = UncertainForks(trees, 100, []Turn{searchTurn(1, 3, make([]float64, 6), nil, nil)}, address)
+	require.Equal(t, 1, episode.FirstTurn(forks))
+	_, err = UncertainForks(trees, 100, []episode.Turn{episodetest.Turn(1, 3, make([]float64, 6), nil, nil)}, address)
 	require.ErrorIs(t, err, store.ErrInvalid, "six rows are no groups of four")
 }
 
 // How uncertain a turn is, is the mean over its first tokens, over the logarithm of the vocabulary.
 func TestSurprise(t *testing.T) {
 	l := float32(math.Log(10))
-	turn := func(logProbs ...float32) GenerateRow { return GenerateRow{RolloutLogProbs: logProbs} }
+	turn := func(logProbs ...float32) episode.GenerateRow { return episode.GenerateRow{RolloutLogProbs: logProbs} }
 	require.InDelta(t, 1, surprise(turn(-2*l), 100), 1e-6)
 	require.InDelta(t, .75, surprise(turn(-l, -2*l), 100), 1e-6)
 	require.Zero(t, surprise(turn(), 100))

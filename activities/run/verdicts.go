@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/envs/rewards"
@@ -69,7 +70,7 @@ func judgeOf(modules []rewards.Module) *rewards.Judge {
 }
 
 // ScoredOf is a trajectory as a judge sees it. The task has the answers of foreign environments.
-func ScoredOf(rc *Context, task *Task, branch int, rollout activities.Rollout, r TrajectoryRow) (foreign.Scored, error) {
+func ScoredOf(rc *Context, task *Task, branch int, rollout activities.Rollout, r episode.TrajectoryRow) (foreign.Scored, error) {
 	group := int(r.Group)
 	a := rc.Address(task, branch, rollout, group, int(r.Member))
 	env := task.Env(group % task.Groups)

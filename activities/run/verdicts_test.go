@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/episodetest"
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -38,7 +40,7 @@ func TestReadVerdicts(t *testing.T) {
 		}
 		return out
 	}
-	first, second := putTable(t, s, round(0)), putTable(t, s, round(1))
+	first, second := episodetest.Put(t, s, round(0)), episodetest.Put(t, s, round(1))
 	turns := []store.TurnRefs{{Round: 0}, {Round: 0, Verdicts: &first}, {Round: 1}, {Round: 1}, {Round: 1, Verdicts: &second}}
 	v, err := ReadVerdicts(t.Context(), s, turns, 4)
 	require.NoError(t, err)
@@ -76,7 +78,7 @@ func TestReadVerdicts(t *testing.T) {
 	require.Empty(t, m, "no judge was asked")
 	_, err = ReadVerdicts(t.Context(), s, turns, 5)
 	require.ErrorContains(t, err, "4 verdicts about round 1, want 5")
-	short := putTable(t, s, round(1)[:3])
+	short := episodetest.Put(t, s, round(1)[:3])
 	turns[4].Verdicts = &short
 	_, err = ReadVerdicts(t.Context(), s, turns, 4)
 	require.ErrorContains(t, err, "3 verdicts about round 2, want 4")
@@ -149,9 +151,9 @@ func TestScoredOf(t *testing.T) {
 
 	// What is asked about has a name of its own.
 	ids := map[string]bool{got.ID: true}
-	for _, change := range []func(*TrajectoryRow){
-		func(r *TrajectoryRow) { r.Rewards = []float64{1, 0, 5} }, func(r *TrajectoryRow) { r.Success = false }, func(r *TrajectoryRow) { r.IDs = append([]int32{}, r.IDs...); r.IDs[1]++ },
-		func(r *TrajectoryRow) { r.Actions = []string{"", "y 3", "y 3"} }, func(r *TrajectoryRow) { r.Member, r.Row = 0, 6 },
+	for _, change := range []func(*episode.TrajectoryRow){
+		func(r *episode.TrajectoryRow) { r.Rewards = []float64{1, 0, 5} }, func(r *episode.TrajectoryRow) { r.Success = false }, func(r *episode.TrajectoryRow) { r.IDs = append([]int32{}, r.IDs...); r.IDs[1]++ },
+		func(r *episode.TrajectoryRow) { r.Actions = []string{"", "y 3", "y 3"} }, func(r *episode.TrajectoryRow) { r.Member, r.Row = 0, 6 },
 	} {
 		other := r
 		change(&other)

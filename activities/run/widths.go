@@ -3,6 +3,7 @@ package run
 import (
 	"slices"
 
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/model"
 )
 
@@ -85,7 +86,7 @@ func Picked(rows []BatchRow, places []int) []BatchRow {
 
 // ScoreBatches lays stretches out as Score takes them: each in a micro-batch of its width. places
 // has the place of a stretch for each row of the micro-batches, one after the other; −1 is padding.
-func (rc *Context) ScoreBatches(rows []Stretch) (batches []model.MicroBatch, places []int) {
+func (rc *Context) ScoreBatches(rows []episode.Stretch) (batches []model.MicroBatch, places []int) {
 	sh := rc.Shapes(rc.Training, 1)
 	lengths := make([]int, len(rows))
 	for i, p := range rows {
@@ -93,7 +94,7 @@ func (rc *Context) ScoreBatches(rows []Stretch) (batches []model.MicroBatch, pla
 	}
 	places = arranged(sh, lengths)
 	for at := 0; at < len(places); at += sh.MicroBatch {
-		var own []Stretch
+		var own []episode.Stretch
 		for _, place := range places[at:min(at+sh.MicroBatch, len(places))] {
 			if place >= 0 { // padding is at the end
 				own = append(own, rows[place])

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -107,9 +108,9 @@ func TestArrange(t *testing.T) {
 // Score takes the stretches in micro-batches of their widths, and says which stretch each row is.
 func TestScoreBatches(t *testing.T) {
 	rc := widthsRun()
-	var rows []Stretch
+	var rows []episode.Stretch
 	for i, length := range []int{64, 3, 40, 20, 16} {
-		p := Stretch{Of: i, Ids: make([]int32, length), Sampled: make([]bool, length)}
+		p := episode.Stretch{Of: i, Ids: make([]int32, length), Sampled: make([]bool, length)}
 		p.Ids[0], p.Sampled[length-1] = int32(100+i), true
 		rows = append(rows, p)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/store/tables"
@@ -49,7 +49,7 @@ func TestChaosTurnsReference(t *testing.T) {
 			require.NotNil(t, m.Batch)
 			require.Contains(t, m.Metrics, "actor/ratio_max")
 			require.Zero(t, m.Metrics["actor/ratio_max"], "the programs agree on what was sampled")
-			rows, err := tables.Get[run.TrajectoryRow](t.Context(), l.store, *m.Trajectories)
+			rows, err := tables.Get[episode.TrajectoryRow](t.Context(), l.store, *m.Trajectories)
 			require.NoError(t, err)
 			longest := 0
 			for _, row := range rows {

@@ -13,7 +13,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 )
@@ -172,7 +172,7 @@ func (p *Plan) diverged(ctx context.Context, out any) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("faults: Generate answered a %T", out)
 	}
-	rows, err := tables.Get[run.GenerateRow](ctx, p.store.Store, r.Table)
+	rows, err := tables.Get[episode.GenerateRow](ctx, p.store.Store, r.Table)
 	if err != nil {
 		return nil, err
 	}

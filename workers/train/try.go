@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -186,11 +187,11 @@ func (t *Trial) measure(ctx context.Context, of activities.Run, refs []store.Tur
 	if err != nil {
 		return Tried{}, err
 	}
-	turns, err := run.ReadTurns(ctx, t.runner.Host.Store, refs)
+	turns, err := episode.ReadTurns(ctx, t.runner.Host.Store, refs)
 	if err != nil {
 		return Tried{}, err
 	}
-	rows := run.Trajectories(turns, task.Label)
+	rows := episode.Trajectories(turns, task.Label)
 	m := run.RolloutMetrics(task, rows)
 	out := Tried{
 		WarmStart: warmStart, Groups: task.Groups, Trajectories: len(rows),

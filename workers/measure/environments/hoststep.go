@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs"
@@ -149,12 +150,12 @@ func (it *iterationOnHost) round(ctx context.Context) (HostStep, error) {
 		out.Seconds += took
 		out.TurnSeconds = append(out.TurnSeconds, took)
 		turns = append(turns, store.TurnRefs{Generate: generated, Step: got.Table})
-		stepped, err := tables.Get[run.StepRow](ctx, it.host.Store, got.Table)
+		stepped, err := tables.Get[episode.StepRow](ctx, it.host.Store, got.Table)
 		if err != nil {
 			return out, err
 		}
 		for i, s := range stepped {
-			rows[i] = run.GenerateRow{Row: s.Row, Group: s.Group, Member: s.Member, Alive: !s.Done, PromptIDs: s.NextIDs}
+			rows[i] = episode.GenerateRow{Row: s.Row, Group: s.Group, Member: s.Member, Alive: !s.Done, PromptIDs: s.NextIDs}
 		}
 	}
 	return out, nil
@@ -162,15 +163,15 @@ func (it *iterationOnHost) round(ctx context.Context) (HostStep, error) {
 
 // begin is the rows of turn 1. Their prompts are of other rooms than the run's, of the
 // same length.
-func (it *iterationOnHost) begin() ([]run.GenerateRow, error) {
-	var rows []run.GenerateRow
+func (it *iterationOnHost) begin() ([]episode.GenerateRow, error) {
+	var rows []episode.GenerateRow
 	for group := range stepGroups {
 		ids, err := it.protocol.PromptIDs(it.tokenizer, it.env, it.env.Reset(it.addresses()))
 		if err != nil {
 			return nil, err
 		}
 		for member := range stepMembers {
-			rows = append(rows, run.GenerateRow{
+			rows = append(rows, episode.GenerateRow{
 				Row: int32(group*stepMembers + member), Group: int32(group), Member: int32(member), Alive: true, PromptIDs: ids,
 			})
 		}

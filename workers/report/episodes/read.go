@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
@@ -48,7 +49,7 @@ func (r *Reader) Read(ctx context.Context, src Source) (Rollout, error) {
 	if src.Trajectories == nil {
 		return out, nil
 	}
-	rows, err := tables.Get[run.TrajectoryRow](ctx, r.store, *src.Trajectories)
+	rows, err := tables.Get[episode.TrajectoryRow](ctx, r.store, *src.Trajectories)
 	if err == nil {
 		err = check(rows)
 	}
@@ -85,7 +86,7 @@ func (r *Reader) Read(ctx context.Context, src Source) (Rollout, error) {
 	}
 	out.Episodes = make([]Episode, len(rows))
 	for i, row := range rows {
-		out.Episodes[i] = episode(row, steps.of(i), words, advantages[row.Row])
+		out.Episodes[i] = told(row, steps.of(i), words, advantages[row.Row])
 	}
 	for _, c := range components {
 		turn := &out.Episodes[c.Row].Turns[c.Turn]
@@ -95,7 +96,7 @@ func (r *Reader) Read(ctx context.Context, src Source) (Rollout, error) {
 }
 
 // components reads the rewards in parts and adds them to the rows' returns.
-func (r *Reader) components(ctx context.Context, ref *store.Ref, rows []run.TrajectoryRow, lacks func(store.Ref, string, error) error) ([]run.ComponentRow, error) {
+func (r *Reader) components(ctx context.Context, ref *store.Ref, rows []episode.TrajectoryRow, lacks func(store.Ref, string, error) error) ([]run.ComponentRow, error) {
 	if ref == nil {
 		return nil, nil
 	}
@@ -113,7 +114,7 @@ func (r *Reader) components(ctx context.Context, ref *store.Ref, rows []run.Traj
 }
 
 // check finds rows whose parts do not fit each other.
-func check(rows []run.TrajectoryRow) error {
+func check(rows []episode.TrajectoryRow) error {
 	members := 0
 	for members < len(rows) && rows[members].Group == 0 {
 		members++
@@ -146,9 +147,9 @@ func check(rows []run.TrajectoryRow) error {
 	return nil
 }
 
-// episode puts a row together with what its turns led to; steps are nil if that
+// told puts a row together with what its turns led to; steps are nil if that
 // could not be read.
-func episode(r run.TrajectoryRow, steps []*run.StepRow, words *vocabulary, advantages []float32) Episode {
+func told(r episode.TrajectoryRow, steps []*episode.StepRow, words *vocabulary, advantages []float32) Episode {
 	e := Episode{
 		Row: int(r.Row), Group: int(r.Group), Member: int(r.Member), Environment: r.Environment, StateKey: r.StateKeys[0],
 		Reward: r.Reward(), Return: r.Return(), Success: r.Success, Valid: r.Valid, Truncated: r.Truncated, Selected: r.Selected,

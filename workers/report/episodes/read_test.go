@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
@@ -32,7 +33,7 @@ func TestRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, got.Missing)
 	require.Len(t, got.Episodes, 6)
-	rows, err := tables.Get[run.TrajectoryRow](t.Context(), s, *m.Trajectories)
+	rows, err := tables.Get[episode.TrajectoryRow](t.Context(), s, *m.Trajectories)
 	require.NoError(t, err)
 	for i, e := range got.Episodes {
 		require.Equal(t, [3]int{i, i / 3, i % 3}, [3]int{e.Row, e.Group, e.Member})
@@ -85,7 +86,7 @@ func TestReadRewardsInParts(t *testing.T) {
 	got, err := episodes.NewReader(s).Read(t.Context(), episodes.OfIteration(m))
 	require.NoError(t, err)
 	require.Empty(t, got.Missing)
-	rows, err := tables.Get[run.TrajectoryRow](t.Context(), s, *m.Trajectories)
+	rows, err := tables.Get[episode.TrajectoryRow](t.Context(), s, *m.Trajectories)
 	require.NoError(t, err)
 	for i, e := range got.Episodes {
 		for _, turn := range e.Turns {
@@ -181,20 +182,20 @@ func TestReadUnavailable(t *testing.T) {
 // Rows that no rollout makes are refused as a whole.
 func TestReadInconsistentRows(t *testing.T) {
 	s, m := stored(t, small)
-	whole, err := tables.Get[run.TrajectoryRow](t.Context(), s, *m.Trajectories)
+	whole, err := tables.Get[episode.TrajectoryRow](t.Context(), s, *m.Trajectories)
 	require.NoError(t, err)
-	for name, spoil := range map[string]func(r *run.TrajectoryRow){
-		"row":          func(r *run.TrajectoryRow) { r.Row = 9 },
-		"group":        func(r *run.TrajectoryRow) { r.Group = 7 },
-		"ids":          func(r *run.TrajectoryRow) { r.IDs = r.IDs[1:] },
-		"log-probs":    func(r *run.TrajectoryRow) { r.RolloutLogProbs = nil },
-		"lengths":      func(r *run.TrajectoryRow) { r.PromptLengths[0] = -1 },
-		"other length": func(r *run.TrajectoryRow) { r.SampledLengths = nil },
-		"keys":         func(r *run.TrajectoryRow) { r.StateKeys = nil },
-		"rewards":      func(r *run.TrajectoryRow) { r.Rewards = append(r.Rewards, 1) },
+	for name, spoil := range map[string]func(r *episode.TrajectoryRow){
+		"row":          func(r *episode.TrajectoryRow) { r.Row = 9 },
+		"group":        func(r *episode.TrajectoryRow) { r.Group = 7 },
+		"ids":          func(r *episode.TrajectoryRow) { r.IDs = r.IDs[1:] },
+		"log-probs":    func(r *episode.TrajectoryRow) { r.RolloutLogProbs = nil },
+		"lengths":      func(r *episode.TrajectoryRow) { r.PromptLengths[0] = -1 },
+		"other length": func(r *episode.TrajectoryRow) { r.SampledLengths = nil },
+		"keys":         func(r *episode.TrajectoryRow) { r.StateKeys = nil },
+		"rewards":      func(r *episode.TrajectoryRow) { r.Rewards = append(r.Rewards, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			rows := append([]run.TrajectoryRow(nil), whole...)
+			rows := append([]episode.TrajectoryRow(nil), whole...)
 			r := rows[4]
 			r.PromptLengths = append([]int32(nil), r.PromptLengths...)
 			spoil(&r)
@@ -217,9 +218,9 @@ func TestReadRounds(t *testing.T) {
 	s, m := stored(t, small)
 	first, _, err := store.ReadManifestAt(t.Context(), s, "run", 0, 0)
 	require.NoError(t, err)
-	var rows []run.TrajectoryRow
+	var rows []episode.TrajectoryRow
 	for i, ref := range []*store.Ref{first.Trajectories, m.Trajectories} {
-		part, err := tables.Get[run.TrajectoryRow](t.Context(), s, *ref)
+		part, err := tables.Get[episode.TrajectoryRow](t.Context(), s, *ref)
 		require.NoError(t, err)
 		for _, r := range part {
 			r.Row, r.Group = r.Row+int32(6*i), r.Group+int32(2*i)
@@ -255,7 +256,7 @@ func TestReadRounds(t *testing.T) {
 // The advantages of an update in passes are in the batches of its turns, the last turn's first.
 func TestReadPasses(t *testing.T) {
 	s, m := stored(t, small)
-	rows, err := tables.Get[run.TrajectoryRow](t.Context(), s, *m.Trajectories)
+	rows, err := tables.Get[episode.TrajectoryRow](t.Context(), s, *m.Trajectories)
 	require.NoError(t, err)
 	width := 0
 	for _, r := range rows {
@@ -264,7 +265,7 @@ func TestReadPasses(t *testing.T) {
 	m.Batch, m.Passes = nil, nil
 	for turn := 2; turn > 0; turn-- {
 		var batch []run.BatchRow
-		for _, p := range run.Stretches(run.SelectedOf(rows)) {
+		for _, p := range episode.Stretches(episode.SelectedOf(rows)) {
 			b := run.BatchRow{
 				Row: p.Row, Origin: int32(m.Iteration), Ids: make([]int32, width), Length: int32(len(p.Ids)), Turns: make([]int32, width),
 				Mask: make([]bool, width), Old: make([]float32, width), Advantages: slices.Repeat([]float32{float32(10 * turn)}, width),

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 )
@@ -13,7 +13,7 @@ import (
 // steps are what the turns of a rollout led to: round by round, turn by turn; a table
 // that could not be read is nil.
 type steps struct {
-	rounds [][][]run.StepRow
+	rounds [][][]episode.StepRow
 	rows   int // of a round
 }
 
@@ -28,16 +28,16 @@ func (r *Reader) steps(ctx context.Context, turns []store.TurnRefs, rows int, la
 	if count > len(turns)+1 || rows%count != 0 {
 		count = 1 // not written by us: each table says what does not fit
 	}
-	out.rounds, out.rows = make([][][]run.StepRow, count), rows/count
-	for _, of := range run.Rounds(turns) {
+	out.rounds, out.rows = make([][][]episode.StepRow, count), rows/count
+	for _, of := range episode.Rounds(turns) {
 		if of[0].Round >= count || !searched(of, of[0].Round) {
 			continue
 		}
-		followed, err := run.ReadTurns(ctx, r.store, of)
+		followed, err := episode.ReadTurns(ctx, r.store, of)
 		if err != nil {
-			followed = make([]run.Turn, len(of))
+			followed = make([]episode.Turn, len(of))
 		} else if n := len(followed[0].Step); n != out.rows {
-			followed, err = make([]run.Turn, len(of)), fmt.Errorf("%d rows are kept, %d trajectories: %w", n, out.rows, store.ErrInvalid)
+			followed, err = make([]episode.Turn, len(of)), fmt.Errorf("%d rows are kept, %d trajectories: %w", n, out.rows, store.ErrInvalid)
 		}
 		if err := lacks(of[0].Step, "what the turns of a search led to, and so their boards", err); err != nil {
 			return out, err
@@ -51,7 +51,7 @@ func (r *Reader) steps(ctx context.Context, turns []store.TurnRefs, rows int, la
 			continue
 		}
 		n := len(out.rounds[t.Round]) + 1
-		table, err := tables.Get[run.StepRow](ctx, r.store, t.Step)
+		table, err := tables.Get[episode.StepRow](ctx, r.store, t.Step)
 		if err == nil && len(table) != out.rows {
 			table, err = nil, fmt.Errorf("%d rows of turn %d, %d trajectories: %w", len(table), n, out.rows, store.ErrInvalid)
 		}
@@ -69,12 +69,12 @@ func searched(turns []store.TurnRefs, round int) bool {
 }
 
 // of are a row's, a turn each; nil if a table could not be read.
-func (s steps) of(row int) []*run.StepRow {
+func (s steps) of(row int) []*episode.StepRow {
 	if s.rows == 0 {
 		return nil
 	}
 	tables := s.rounds[row/s.rows]
-	out := make([]*run.StepRow, len(tables))
+	out := make([]*episode.StepRow, len(tables))
 	for k, table := range tables {
 		if table != nil {
 			out[k] = &table[row%s.rows]

@@ -6,14 +6,14 @@ import (
 	"math/rand/v2"
 	"strings"
 
-	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/model/safetensors"
 )
 
 // rollout makes the tables of a rollout and its batch. Iteration −1 is an evaluation's:
 // its groups are the same instances every time.
-func (w *writer) rollout(iteration, groups, members int, skill float64) (rows []run.TrajectoryRow, turns [][]run.StepRow, batch []byte) {
-	turns = make([][]run.StepRow, w.shape.Turns)
+func (w *writer) rollout(iteration, groups, members int, skill float64) (rows []episode.TrajectoryRow, turns [][]episode.StepRow, batch []byte) {
+	turns = make([][]episode.StepRow, w.shape.Turns)
 	for g := range groups {
 		state := w.random.IntN(max(w.shape.States, 1))
 		if iteration < 0 {
@@ -32,16 +32,16 @@ func (w *writer) rollout(iteration, groups, members int, skill float64) (rows []
 }
 
 // episode plays an episode and appends its rows to the turns.
-func (w *writer) episode(row, group, member, state int, skill float64, turns [][]run.StepRow) run.TrajectoryRow {
+func (w *writer) episode(row, group, member, state int, skill float64, turns [][]episode.StepRow) episode.TrajectoryRow {
 	text := w.shape.Texts
 	key := fmt.Sprintf("state %d\n%s", state, text.Board)
-	r := run.TrajectoryRow{
+	r := episode.TrajectoryRow{
 		Row: int32(row), Group: int32(group), Member: int32(member), Environment: cmp.Or(text.Label, "synthetic"), Valid: true,
 		StateKeys: []string{key}, Success: w.random.Float64() < skill,
 	}
 	played := 1 + w.random.IntN(w.shape.Turns)
 	for k := range w.shape.Turns {
-		step := run.StepRow{Row: r.Row, Group: r.Group, Member: r.Member, Alive: k < played, Done: k >= played-1}
+		step := episode.StepRow{Row: r.Row, Group: r.Group, Member: r.Member, Alive: k < played, Done: k >= played-1}
 		if step.Alive {
 			w.turn(&r, &step, k, state)
 		}
@@ -54,7 +54,7 @@ func (w *writer) episode(row, group, member, state int, skill float64, turns [][
 	return r
 }
 
-func (w *writer) turn(r *run.TrajectoryRow, step *run.StepRow, k, state int) {
+func (w *writer) turn(r *episode.TrajectoryRow, step *episode.StepRow, k, state int) {
 	text := w.shape.Texts
 	prompt := fmt.Sprintf("Reward: 0\nTurn %d:\n%s\nActions left: %d\nReply: <think> </think><answer> </answer>", k+1, w.board(state, k), 5-k)
 	said := cmp.Or(text.Said, " "+w.thoughts()+" ") + "</think><answer> " + cmp.Or(text.Action, "Down || Right") + " </answer>"
@@ -94,8 +94,8 @@ func (w *writer) board(state, turn int) string {
 }
 
 // batch is what a report reads of a batch: rewards against the group's mean.
-func (w *writer) batch(rows []run.TrajectoryRow, members, iteration int) []byte {
-	var taken []run.TrajectoryRow
+func (w *writer) batch(rows []episode.TrajectoryRow, members, iteration int) []byte {
+	var taken []episode.TrajectoryRow
 	width := 1
 	for _, r := range rows {
 		if r.Selected {

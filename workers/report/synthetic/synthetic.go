@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -178,7 +179,7 @@ func (w *writer) iteration(branch, n int, parent *store.Link, opened *activities
 }
 
 // components writes the rewards in parts, if the shape has them.
-func (w *writer) components(dir string, m *store.Manifest, rows []run.TrajectoryRow) {
+func (w *writer) components(dir string, m *store.Manifest, rows []episode.TrajectoryRow) {
 	var parts []run.ComponentRow
 	for _, r := range rows {
 		for k := range r.Turns() {
@@ -210,7 +211,7 @@ func (w *writer) skill(branch, n int) float64 {
 }
 
 // figures are an iteration's metrics.
-func (w *writer) figures(rows []run.TrajectoryRow) activities.Metrics {
+func (w *writer) figures(rows []episode.TrajectoryRow) activities.Metrics {
 	var success, tokens float64
 	for _, r := range rows {
 		if r.Success {
@@ -256,12 +257,12 @@ func (w *writer) evaluation(branch, n int) store.EvaluationRef {
 	return e
 }
 
-func (w *writer) tables(dir string, rows []run.TrajectoryRow, turns [][]run.StepRow) (refs []store.TurnRefs, trajectories *store.Ref) {
+func (w *writer) tables(dir string, rows []episode.TrajectoryRow, turns [][]episode.StepRow) (refs []store.TurnRefs, trajectories *store.Ref) {
 	for k, rows := range turns {
 		step, err := tables.Put(w.ctx, w.s, dir, fmt.Sprintf("turn-%d.step", k+1), rows)
 		w.note(err)
 		// Reports read no generate tables: the trajectories have all of them.
-		generate, err := tables.Put(w.ctx, w.s, dir, fmt.Sprintf("turn-%d.generate", k+1), []run.GenerateRow{})
+		generate, err := tables.Put(w.ctx, w.s, dir, fmt.Sprintf("turn-%d.generate", k+1), []episode.GenerateRow{})
 		w.note(err)
 		refs = append(refs, store.TurnRefs{Generate: generate, Step: step})
 	}

@@ -1,20 +1,4 @@
-package run
-
-// The training data of an update changes its shape on the way from a rollout's tables to
-// the device. This file and batch.go hold all of it:
-//
-//	TrajectoryRow   a member's episode: ids of all turns, lengths, rewards
-//	   │ Stretches  cut where a turn's prompt is the whole context again
-//	Stretch         ids and sampled [tokens], what Score takes
-//	   │ layOut     b stretches a micro-batch, padded to the run's width
-//	MicroBatch      [b, width], what the programs take; with log-probs from Score:
-//	creditInput     returns, turns, groups [trajectories]: what credit takes
-//	   │ trainingSignal
-//	trainingSignal  advantages, returns [trajectories][sampled tokens]
-//	   │ batchRows  a stretch, its old log-probs and its signal at its tokens
-//	batchRow        [width]; encoded, the rows are batch.safetensors
-//	   │ minibatch  the rows of one optimizer step, weighed and clipped
-//	MicroBatch      [b, width], what Update takes
+package episode
 
 // Stretch is a stretch of a trajectory that was sampled in one growing context: a
 // row of Score and Update. A trajectory whose contexts showed everything is one

@@ -1,4 +1,4 @@
-package run
+package episode_test
 
 import (
 	"fmt"
@@ -7,52 +7,28 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/episodetest"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/infra/store/tables"
 )
-
-// putTable stores a table.
-func putTable[T any](t *testing.T, s store.Store, rows []T) store.Ref {
-	t.Helper()
-	ref, err := tables.Put(t.Context(), s, "runs/r", "table", rows)
-	require.NoError(t, err)
-	return ref
-}
-
-// putTurn stores a turn of a round.
-func putTurn(t *testing.T, s store.Store, round int, turn Turn) store.TurnRefs {
-	t.Helper()
-	return store.TurnRefs{Round: round, Generate: putTable(t, s, turn.Generate), Step: putTable(t, s, turn.Step)}
-}
-
-// sampledOf are the ids that a row sampled, turn by turn, as far as it is alive.
-func sampledOf(turns []Turn, row int) (ids []int32) {
-	for _, turn := range turns {
-		if turn.Generate[row].Alive {
-			ids = append(ids, turn.Generate[row].SampledIDs...)
-		}
-	}
-	return ids
-}
 
 // The turns of a round are read in their order, with both of their tables.
 func TestReadTurns(t *testing.T) {
 	s := store.NewMemory()
-	first := searchTurn(1, 2, []float64{1, 2, 3, 4}, nil, []bool{false, true, false, false})
-	second := searchTurn(2, 2, []float64{5, 0, 6, 7}, []bool{true, false, true, true}, []bool{true, true, true, true})
+	first := episodetest.Turn(1, 2, []float64{1, 2, 3, 4}, nil, []bool{false, true, false, false})
+	second := episodetest.Turn(2, 2, []float64{5, 0, 6, 7}, []bool{true, false, true, true}, []bool{true, true, true, true})
 	for round := range 2 {
-		refs := []store.TurnRefs{putTurn(t, s, round, first), putTurn(t, s, round, second)}
-		turns, err := ReadTurns(t.Context(), s, refs)
+		refs := []store.TurnRefs{episodetest.PutTurn(t, s, round, first), episodetest.PutTurn(t, s, round, second)}
+		turns, err := episode.ReadTurns(t.Context(), s, refs)
 		require.NoError(t, err)
 		require.Len(t, turns, 2)
 		for row, want := range [][]int32{{100, 200}, {101}, {102, 202}, {103, 203}} {
-			require.Equal(t, want, sampledOf(turns, row), "row %d", row)
+			require.Equal(t, want, episodetest.Sampled(turns, row), "row %d", row)
 		}
-		require.Equal(t, []float64{6, 2, 9, 11}, []float64{ScoreOf(turns, 0), ScoreOf(turns, 1), ScoreOf(turns, 2), ScoreOf(turns, 3)})
+		require.Equal(t, []float64{6, 2, 9, 11}, []float64{episode.ScoreOf(turns, 0), episode.ScoreOf(turns, 1), episode.ScoreOf(turns, 2), episode.ScoreOf(turns, 3)})
 		require.Nil(t, turns[0].Slots)
 	}
-	turns, err := ReadTurns(t.Context(), s, nil)
+	turns, err := episode.ReadTurns(t.Context(), s, nil)
 	require.NoError(t, err)
 	require.Empty(t, turns)
 }
@@ -60,8 +36,8 @@ func TestReadTurns(t *testing.T) {
 // Tables that do not fit each other are refused, and the error says in which turn.
 func TestTurnsThatDoNotFit(t *testing.T) {
 	s := store.NewMemory()
-	four, two := searchTurn(1, 2, make([]float64, 4), nil, nil), searchTurn(1, 1, make([]float64, 2), nil, nil)
-	of := func(turn Turn) store.TurnRefs { return putTurn(t, s, 0, turn) }
+	four, two := episodetest.Turn(1, 2, make([]float64, 4), nil, nil), episodetest.Turn(1, 1, make([]float64, 2), nil, nil)
+	of := func(turn episode.Turn) store.TurnRefs { return episodetest.PutTurn(t, s, 0, turn) }
 	gone := of(four)
 	gone.Step.Key = "runs/r/nothing"
 	for name, c := range map[string]struct {
@@ -75,19 +51,19 @@ func TestTurnsThatDoNotFit(t *testing.T) {
 		"a larger turn":         {[]store.TurnRefs{of(two), of(two), of(four)}, "turn 3 has 4 sampled and 4 stepped rows", store.ErrInvalid},
 		"a table that is gone":  {[]store.TurnRefs{of(four), gone}, "runs/r/nothing", store.ErrNotFound},
 	} {
-		_, err := ReadTurns(t.Context(), s, c.refs)
+		_, err := episode.ReadTurns(t.Context(), s, c.refs)
 		require.ErrorIs(t, err, c.is, name)
 		require.ErrorContains(t, err, c.says, name)
 	}
 	bad := of(four)
-	choices := putTable(t, s, []ChoiceRow{{Kept: true, Next: []int32{0}}})
+	choices := episodetest.Put(t, s, []episode.ChoiceRow{{Kept: true, Next: []int32{0}}})
 	bad.Choices = &choices
-	_, err := ReadTurns(t.Context(), s, []store.TurnRefs{of(four), bad})
+	_, err := episode.ReadTurns(t.Context(), s, []store.TurnRefs{of(four), bad})
 	require.ErrorContains(t, err, "turn 2: 1 choices about 4 rows")
 	bad = of(four)
-	forks := putTable(t, s, []ForkRow{{Row: 9}})
+	forks := episodetest.Put(t, s, []episode.ForkRow{{Row: 9}})
 	bad.Forks = &forks
-	_, err = ReadTurns(t.Context(), s, []store.TurnRefs{of(four), bad})
+	_, err = episode.ReadTurns(t.Context(), s, []store.TurnRefs{of(four), bad})
 	require.ErrorContains(t, err, "turn 2: row 9 has 0 turns of row 0, of 4 rows and 2 turns")
 }
 
@@ -96,23 +72,23 @@ func TestTurnsThatDoNotFit(t *testing.T) {
 func TestReadTurnsOfASearch(t *testing.T) {
 	s := store.NewMemory()
 	// Two groups of one search with one prefix and two candidates.
-	first, second := putTurn(t, s, 1, searchTurn(1, 2, make([]float64, 4), nil, nil)), putTurn(t, s, 1, searchTurn(2, 2, make([]float64, 4), nil, nil))
-	one := putTable(t, s, []ChoiceRow{{Row: 0}, {Row: 1, Kept: true, Next: []int32{0, 1}}, {Row: 2, Group: 1, Kept: true, Next: []int32{2, 3}}, {Row: 3, Group: 1}})
-	two := putTable(t, s, []ChoiceRow{{Row: 0, Kept: true, Next: []int32{0}}, {Row: 1}, {Row: 2, Group: 1}, {Row: 3, Group: 1, Kept: true, Next: []int32{1}}})
+	first, second := episodetest.PutTurn(t, s, 1, episodetest.Turn(1, 2, make([]float64, 4), nil, nil)), episodetest.PutTurn(t, s, 1, episodetest.Turn(2, 2, make([]float64, 4), nil, nil))
+	one := episodetest.Put(t, s, []episode.ChoiceRow{{Row: 0}, {Row: 1, Kept: true, Next: []int32{0, 1}}, {Row: 2, Group: 1, Kept: true, Next: []int32{2, 3}}, {Row: 3, Group: 1}})
+	two := episodetest.Put(t, s, []episode.ChoiceRow{{Row: 0, Kept: true, Next: []int32{0}}, {Row: 1}, {Row: 2, Group: 1}, {Row: 3, Group: 1, Kept: true, Next: []int32{1}}})
 	first.Choices = &one
-	turns, err := ReadTurns(t.Context(), s, []store.TurnRefs{first})
+	turns, err := episode.ReadTurns(t.Context(), s, []store.TurnRefs{first})
 	require.NoError(t, err)
 	require.Equal(t, []int32{1, 1, 2, 2}, turns[0].Slots)
 
-	turns, err = ReadTurns(t.Context(), s, []store.TurnRefs{first, second})
+	turns, err = episode.ReadTurns(t.Context(), s, []store.TurnRefs{first, second})
 	require.NoError(t, err)
-	require.Equal(t, [][]int32{{101, 200}, {101, 201}, {102, 202}, {102, 203}}, [][]int32{sampledOf(turns, 0), sampledOf(turns, 1), sampledOf(turns, 2), sampledOf(turns, 3)})
+	require.Equal(t, [][]int32{{101, 200}, {101, 201}, {102, 202}, {102, 203}}, [][]int32{episodetest.Sampled(turns, 0), episodetest.Sampled(turns, 1), episodetest.Sampled(turns, 2), episodetest.Sampled(turns, 3)})
 
 	second.Choices = &two
-	turns, err = ReadTurns(t.Context(), s, []store.TurnRefs{first, second})
+	turns, err = episode.ReadTurns(t.Context(), s, []store.TurnRefs{first, second})
 	require.NoError(t, err)
 	require.Len(t, turns[0].Generate, 2)
-	require.Equal(t, [][]int32{{101, 200}, {102, 203}}, [][]int32{sampledOf(turns, 0), sampledOf(turns, 1)})
+	require.Equal(t, [][]int32{{101, 200}, {102, 203}}, [][]int32{episodetest.Sampled(turns, 0), episodetest.Sampled(turns, 1)})
 	require.Equal(t, [][]int32{{1, 2}, {0, 3}}, [][]int32{turns[0].Slots, turns[1].Slots}, "the rows in which they were sampled")
 }
 
@@ -134,7 +110,7 @@ func TestRounds(t *testing.T) {
 		{[]int{0, 1, 1, 3, 2}, []int{1, 2}},
 	} {
 		var lengths, keys []int
-		for _, of := range Rounds(refs(c.rounds...)) {
+		for _, of := range episode.Rounds(refs(c.rounds...)) {
 			lengths = append(lengths, len(of))
 			for _, r := range of {
 				var key int
@@ -154,13 +130,13 @@ func TestRounds(t *testing.T) {
 // A trajectory has what its turns have, as far as it is alive: those of a shorter episode end it, and the
 // last turn says whether it succeeded.
 func TestTrajectories(t *testing.T) {
-	task := &Task{Groups: 2, Members: 2, Parts: envs.Mixture{{Label: "lake"}, {Label: "shop"}}, order: []int{1, 0}}
-	turn := func(n int32, alive ...bool) Turn {
-		var out Turn
+	label := func(group int) string { return []string{"shop", "lake"}[group] }
+	turn := func(n int32, alive ...bool) episode.Turn {
+		var out episode.Turn
 		for i, yes := range alive {
 			row := int32(i)
-			g := GenerateRow{Row: row, Group: row / 2, Member: row % 2, Alive: yes}
-			st := StepRow{Row: row, Group: row / 2, Member: row % 2, Alive: yes, StateBefore: fmt.Sprint("s", row, "-", n-1), StateKey: fmt.Sprint("s", row, "-", n), Valid: true}
+			g := episode.GenerateRow{Row: row, Group: row / 2, Member: row % 2, Alive: yes}
+			st := episode.StepRow{Row: row, Group: row / 2, Member: row % 2, Alive: yes, StateBefore: fmt.Sprint("s", row, "-", n-1), StateKey: fmt.Sprint("s", row, "-", n), Valid: true}
 			if yes {
 				g.PromptIDs, g.SampledIDs, g.Restart = []int32{10*n + row}, []int32{100*n + row, 200*n + row}, n == 1
 				g.RolloutLogProbs = []float32{float32(-n), float32(-row)}
@@ -174,21 +150,21 @@ func TestTrajectories(t *testing.T) {
 		}
 		return out
 	}
-	turns := []Turn{turn(1, true, true, true, true), turn(2, true, false, true, true)}
+	turns := []episode.Turn{turn(1, true, true, true, true), turn(2, true, false, true, true)}
 	turns[0].Step[0].Success = true // and the second turn lost it again
 	turns[1].Step[2].Success = true
 	turns[0].Step[3].Valid, turns[0].Generate[3].Truncated = false, true
 	turns[0].Step[2].ContextFull = true
 	turns[1].Step[3].Actions = nil
-	rows := Trajectories(turns, task.Label)
+	rows := episode.Trajectories(turns, label)
 	require.Len(t, rows, 4)
-	require.Equal(t, TrajectoryRow{
+	require.Equal(t, episode.TrajectoryRow{
 		Row: 0, Group: 0, Member: 0, Environment: "shop", IDs: []int32{10, 100, 200, 20, 200, 400}, PromptLengths: []int32{1, 1}, SampledLengths: []int32{2, 2},
 		Restarts: []bool{true, false}, StateKeys: []string{"s0-0", "s0-1", "s0-2"}, RolloutLogProbs: []float32{-1, 0, -2, 0},
 		Rewards: []float64{10, 20}, Penalties: []float64{-0.25, -0.5}, Actions: []string{"Up || Go 1", "Up || Go 2"},
 		Executed: []int32{2, 2}, Effective: []int32{1, 2}, Invalid: []int32{1, 2}, Valid: true,
 	}, rows[0])
-	require.Equal(t, TrajectoryRow{
+	require.Equal(t, episode.TrajectoryRow{
 		Row: 1, Group: 0, Member: 1, Environment: "shop", IDs: []int32{11, 101, 201}, PromptLengths: []int32{1}, SampledLengths: []int32{2},
 		Restarts: []bool{true}, StateKeys: []string{"s1-0", "s1-1"}, RolloutLogProbs: []float32{-1, -1},
 		Rewards: []float64{11}, Penalties: []float64{-0.25}, Actions: []string{"Up || Go 1"},

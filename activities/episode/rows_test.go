@@ -1,14 +1,16 @@
-package run
+package episode_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/activities/episode"
 )
 
 // The actions of a turn are read as they were joined; a turn without one has none.
 func TestExecutes(t *testing.T) {
-	r := TrajectoryRow{Actions: []string{"Up", "", "search[a || b]", "Up || Left || Up"}}
+	r := episode.TrajectoryRow{Actions: []string{"Up", "", "search[a || b]", "Up || Left || Up"}}
 	require.Equal(t, []string{"Up"}, r.Executes(0))
 	require.Nil(t, r.Executes(1))
 	require.Equal(t, []string{"search[a", "b]"}, r.Executes(2))
@@ -17,19 +19,19 @@ func TestExecutes(t *testing.T) {
 
 // What a turn and a row are worth: rewards, penalties and components, each counted once.
 func TestReturns(t *testing.T) {
-	r := TrajectoryRow{Rewards: []float64{1, 0, 2}, Penalties: []float64{-0.25, 0, -0.5}}
+	r := episode.TrajectoryRow{Rewards: []float64{1, 0, 2}, Penalties: []float64{-0.25, 0, -0.5}}
 	require.Equal(t, []float64{0.75, 0, 1.5}, []float64{r.TurnReward(0), r.TurnReward(1), r.TurnReward(2)})
 	require.Equal(t, []float64{2.25, 2.25, 3}, []float64{r.Return(), r.Penalised(), r.Reward()})
 	r.Added = []float64{8, 16, -4}
 	require.Equal(t, []float64{8.75, 16, -2.5}, []float64{r.TurnReward(0), r.TurnReward(1), r.TurnReward(2)})
 	require.Equal(t, []float64{22.25, 2.25, 3}, []float64{r.Return(), r.Penalised(), r.Reward()})
 	require.Equal(t, []float64{8, 16, -4}, r.Added, "it is read, not cleared")
-	require.Equal(t, []float64{0, 0, 0}, []float64{TrajectoryRow{}.Return(), TrajectoryRow{}.Penalised(), TrajectoryRow{}.Reward()})
+	require.Equal(t, []float64{0, 0, 0}, []float64{episode.TrajectoryRow{}.Return(), episode.TrajectoryRow{}.Penalised(), episode.TrajectoryRow{}.Reward()})
 }
 
 // windowed is a row of four turns whose contexts begin anew at turns 1 and 3. Its ids are their places.
-func windowed() TrajectoryRow {
-	return TrajectoryRow{
+func windowed() episode.TrajectoryRow {
+	return episode.TrajectoryRow{
 		Row: 7, IDs: []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, PromptLengths: []int32{2, 1, 1, 0}, SampledLengths: []int32{1, 2, 1, 3},
 		Restarts: []bool{true, false, true, false},
 	}

@@ -1,9 +1,16 @@
-package run
+// Package episode holds what a rollout leaves: the rows of its tables, the turns that they make up, where a
+// search or a tree continued rows, and the stretches of a trajectory that an update reads. It knows no run, no
+// spec and no policy.
+package episode
 
 import (
+	"context"
+	"fmt"
 	"strings"
 
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 )
 
 // The rows of a run's tables. A table is Parquet (DuckDB and pandas read it);
@@ -227,4 +234,24 @@ func (r TrajectoryRow) Turn(k int) (context, sampled []int32) {
 		}
 	}
 	return nil, nil
+}
+
+// SelectedRows reads the trajectories the update learns from, in row order.
+func SelectedRows(ctx context.Context, s store.Store, trajectories store.Ref) ([]TrajectoryRow, error) {
+	all, err := tables.Get[TrajectoryRow](ctx, s, trajectories)
+	if err != nil {
+		return nil, fmt.Errorf("trajectories: %w", err)
+	}
+	return SelectedOf(all), nil
+}
+
+// SelectedOf are the rows that were selected, in their order.
+func SelectedOf(all []TrajectoryRow) []TrajectoryRow {
+	var rows []TrajectoryRow
+	for _, r := range all {
+		if r.Selected {
+			rows = append(rows, r)
+		}
+	}
+	return rows
 }
