@@ -19,7 +19,7 @@ func (p *Programs) buildBackward(in *inputs) []*graph.Node {
 	b := p.batchInputs(in)
 	lp, entropy, logSum := in.next(p.net.wide, n), in.next(p.net.wide, n), in.next(p.net.wide, n)
 	saved := p.savedInputs(in)
-	columns := in.columns(p.net.wide, p.columnCount(), n)
+	columns := in.columns(p.net.wide, p.sh.Loss.reads(Settings{}, false), n)
 	l := p.policyLoss(lp, entropy, columns, in.next(p.net.wide, p.sh.Loss.knobCount()))
 	grads := p.pullScores(w, saved, b, entropy, logSum, l.byLogProb, l.byEntropy)
 	return p.addUp(in, grads, l.metrics, metricRatio)
@@ -33,16 +33,6 @@ func (p *Programs) pullScores(w weights, saved saved, b batchNodes, entropy, log
 	dx := hd.pull(grads, w.norm, saved, b.target, entropy, logSum, byLogProb, byEntropy)
 	p.pullLayers(grads, saved, dx, b)
 	return grads.by
-}
-
-// columns declares an input [count, n] and returns it as count nodes of [n].
-func (in *inputs) columns(dtype dtypes.DType, count, n int) []*graph.Node {
-	all := in.next(dtype, count, n)
-	out := make([]*graph.Node, count)
-	for i := range out {
-		out[i] = graph.Reshape(graph.Slice(all, graph.AxisRange(i, i+1)), n)
-	}
-	return out
 }
 
 // pullLayers propagates the derivative by the last layer's output back to the embedding

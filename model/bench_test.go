@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
@@ -32,7 +33,7 @@ func batchOf(ids [][]int32, advantage float32) MicroBatch {
 		}
 		b.Lengths = append(b.Lengths, int32(len(row)))
 		b.Mask = append(b.Mask, mask)
-		b.OldLogProbs, b.Advantages = append(b.OldLogProbs, old), append(b.Advantages, adv)
+		b.Columns[batch.OldLogProbs], b.Columns[batch.Advantages] = append(b.Columns[batch.OldLogProbs], old), append(b.Columns[batch.Advantages], adv)
 	}
 	return b
 }
@@ -129,7 +130,7 @@ func BenchmarkCriticUpdate(b *testing.B) {
 	var batches []MicroBatch
 	for i := range 4 {
 		x := batchOf(randomRows(uint64(i), c, 16, 128), 1)
-		x.Returns, x.OldValues = x.Advantages, x.OldLogProbs
+		x.Columns[batch.Returns], x.Columns[batch.OldValues] = x.Columns[batch.Advantages], x.Columns[batch.OldLogProbs]
 		batches = append(batches, x)
 	}
 	k := CriticSettings{Optimizer: testSettings().Optimizer, Clip: 0.5}

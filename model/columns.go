@@ -2,43 +2,52 @@ package model
 
 import (
 	"fmt"
-	"math"
 
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/gomlx/core/graph"
+
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
-// column is an input of a loss with one number for each token.
-type column struct {
-	name string
-	// values are [row][token]. If they are nil, every token has the value otherwise;
-	// if required is set, nil is an error.
-	values    [][]float32
+// read is a column that a loss reads, one number for each token.
+type read struct {
+	of batch.Column
+	// Tokens of a micro-batch or of a row without the column have the number otherwise; if required is set,
+	// that is an error.
 	otherwise float32
 	required  bool
-	valid     func(float32) bool // nil: any number, finite or not
+	most      float32 // the largest valid number, if above 0
+	unused    bool    // the step does not use it: it is 0 everywhere
 }
 
-// Places of the columns that every loss reads; a loss's own come after them.
-const (
-	columnWeight = iota // in the loss
-	columnMean          // in the means of the metrics; above 0 for tokens that are trained on
-	columnOwn
-)
+// columnNodes are the columns of a loss in its program, wide [n] each. Every loss has weight and share; the
+// others are those that it reads.
+type columnNodes struct {
+	weight *graph.Node // in the loss
+	share  *graph.Node // in the means of the metrics; above 0 for tokens that are trained on
+	own    map[batch.Column]*graph.Node
+}
 
-func atLeastZero(v float32) bool { return v >= 0 && !math.IsInf(float64(v), 0) }
+// everyLoss is how many columns every loss has: weight and share.
+const everyLoss = 2
 
-func upToOne(v float32) bool { return v >= 0 && v <= 1 }
-
-// upTo accepts 1 to most.
-func upTo(most int) func(float32) bool {
-	return func(v float32) bool { return v >= 1 && v <= float32(most) }
+// columns declares the input with the columns of a loss, [everyLoss + reads, n].
+func (in *inputs) columns(dtype dtypes.DType, reads []read, n int) columnNodes {
+	all := in.next(dtype, everyLoss+len(reads), n)
+	at := func(i int) *graph.Node { return graph.Reshape(graph.Slice(all, graph.AxisRange(i, i+1)), n) }
+	out := columnNodes{weight: at(0), share: at(1), own: map[batch.Column]*graph.Node{}}
+	for i, r := range reads {
+		out.own[r.of] = at(everyLoss + i)
+	}
+	return out
 }
 
 // packed is a micro-batch in the layout that an update's programs read.
 type packed struct {
 	on  *Programs // of its width
 	ids []int32
-	// columns are [columns · MicroBatch · width · values]. The numbers of the token at t+1 are
+	// columns are [(everyLoss + reads) · MicroBatch · width · values]. The numbers of the token at t+1 are
 	// stored at t, the position that predicts it.
 	columns []float32
 	tokens  int // that are trained on
@@ -46,7 +55,7 @@ type packed struct {
 
 // packAll checks the micro-batches of a minibatch and packs them with the columns that
 // its loss reads. It also returns the number of tokens that are trained on.
-func (p *Programs) packAll(batches []MicroBatch, own func(MicroBatch) []column) (out []packed, tokens int, err error) {
+func (p *Programs) packAll(batches []MicroBatch, reads []read) (out []packed, tokens int, err error) {
 	var sum, shown float64 // of the tokens' row weights; of supervised tokens
 	given, empty := 0, 0
 	for i, b := range batches {
@@ -68,7 +77,7 @@ func (p *Programs) packAll(batches []MicroBatch, own func(MicroBatch) []column) 
 		}
 		if len(b.IDs) == 0 {
 			empty++
-		} else if b.Weights != nil {
+		} else if b.Columns[batch.Weights] != nil {
 			given++
 		}
 		for r := range b.Mask {
@@ -103,12 +112,11 @@ func (p *Programs) packAll(batches []MicroBatch, own func(MicroBatch) []column) 
 	}
 	weighs := false
 	for i, b := range batches {
-		weights := b.Weights
 		if given == 0 {
-			weights = means[i]
+			b.Columns[batch.Weights] = means[i]
 		}
 		q := out[i].on
-		if out[i].columns, err = q.lay(b, weights, sum, own(b)); err != nil {
+		if out[i].columns, err = q.lay(b, sum, reads); err != nil {
 			return nil, 0, fmt.Errorf("micro-batch %d: %w", i, err)
 		}
 		for _, w := range out[i].columns[:q.sh.MicroBatch*q.sh.Sequence*q.perToken()] {
@@ -123,50 +131,80 @@ func (p *Programs) packAll(batches []MicroBatch, own func(MicroBatch) []column) 
 
 // lay returns the columns of a micro-batch in the layout of packed. sum is the sum of the
 // row weights over the tokens of the minibatch.
-func (p *Programs) lay(b MicroBatch, weights [][]float32, sum float64, own []column) ([]float32, error) {
+func (p *Programs) lay(b MicroBatch, sum float64, reads []read) ([]float32, error) {
 	rows, each := p.sh.MicroBatch, p.perToken()
 	width := p.sh.Sequence * each
-	if err := b.checkWeights(weights); err != nil {
+	if err := b.checkWeights(); err != nil {
 		return nil, err
 	}
-	all := append([]column{{name: "Weights", values: weights, valid: atLeastZero}, {name: "the mean"}}, own...)
-	out := make([]float32, len(all)*rows*width)
-	for i, c := range all {
-		if c.values == nil && c.required && len(b.IDs) > 0 {
-			return nil, fmt.Errorf("%w: no %s", ErrInput, c.name)
-		}
-		if c.values != nil && len(c.values) != len(b.IDs) {
-			return nil, fmt.Errorf("%w: %s has %d rows, IDs %d", ErrInput, c.name, len(c.values), len(b.IDs))
-		}
+	out := make([]float32, (everyLoss+len(reads))*rows*width)
+	column := func(i int, of func(r, t int) (float32, error)) error {
 		to := out[i*rows*width:]
 		for r := range b.Mask {
 			for t := range b.Mask[r] {
 				if !b.learns(r, t) {
 					continue
 				}
-				v := c.otherwise
-				switch {
-				case i == columnMean:
-					v = float32(float64(b.rowWeight(r)) / sum)
-				case c.values != nil && t >= len(c.values[r]):
-					return nil, fmt.Errorf("%w: %s has %d tokens in row %d, and none for the mask at %d", ErrInput, c.name, len(c.values[r]), r, t)
-				case c.values != nil:
-					v = c.values[r][t]
-				}
-				if c.valid != nil && !c.valid(v) {
-					return nil, fmt.Errorf("%w: %s is %v at row %d, token %d", ErrInput, c.name, v, r, t)
+				v, err := of(r, t)
+				if err != nil {
+					return err
 				}
 				to[r*width+t-each] = v
 			}
 		}
+		return nil
 	}
-	return out, nil
+	weight, err := b.reader(read{of: batch.Weights})
+	if err == nil {
+		err = column(0, weight)
+	}
+	if err == nil {
+		err = column(1, func(r, _ int) (float32, error) { return float32(float64(b.rowWeight(r)) / sum), nil })
+	}
+	for i, of := range reads {
+		if err != nil {
+			return nil, err
+		}
+		if of.unused {
+			continue
+		}
+		var number func(r, t int) (float32, error)
+		if number, err = b.reader(of); err == nil {
+			err = column(everyLoss+i, number)
+		}
+	}
+	return out, err
+}
+
+// reader gives the numbers of a column that a loss reads.
+func (b MicroBatch) reader(of read) (func(r, t int) (float32, error), error) {
+	values, about := b.Columns[of.of], of.of.About()
+	if values == nil && of.required && len(b.IDs) > 0 {
+		return nil, fmt.Errorf("%w: no %s", ErrInput, about.Name)
+	}
+	if values != nil && len(values) != len(b.IDs) {
+		return nil, fmt.Errorf("%w: %s has %d rows, there are %d", ErrInput, about.Name, len(values), len(b.IDs))
+	}
+	return func(r, t int) (float32, error) {
+		v := of.otherwise
+		if values != nil && (values[r] != nil || of.required) {
+			if t >= len(values[r]) {
+				return 0, fmt.Errorf("%w: %s has %d tokens in row %d, and none for the mask at %d", ErrInput, about.Name, len(values[r]), r, t)
+			}
+			v = values[r][t]
+		}
+		if about.Valid != nil && !about.Valid(v) || of.most > 0 && v > of.most {
+			return 0, fmt.Errorf("%w: %s is %v at row %d, token %d", ErrInput, about.Name, v, r, t)
+		}
+		return v, nil
+	}, nil
 }
 
 // checkWeights returns an error if a token that is not trained on has a weight.
-func (b MicroBatch) checkWeights(weights [][]float32) error {
+func (b MicroBatch) checkWeights() error {
+	weights := b.Columns[batch.Weights]
 	if len(weights) != len(b.IDs) {
-		return fmt.Errorf("%w: Weights has %d rows, IDs %d", ErrInput, len(weights), len(b.IDs))
+		return fmt.Errorf("%w: weights has %d rows, there are %d", ErrInput, len(weights), len(b.IDs))
 	}
 	for r := range weights {
 		for t, w := range weights[r] {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/gomlx/go-xla/pjrt"
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // failing fails the n-th execution of a program of the kind from now on, by f.
@@ -35,13 +37,13 @@ func TestUpdateConsumesItsState(t *testing.T) {
 	p, s := tinyPrograms(t, tiny())
 	b := scoredBatch(t, p, s, 1, 1)
 	before := mark(t, s)
-	whole := b.Advantages
-	b.Advantages = [][]float32{{0, 0, 0, 3e38, 3e38, 3e38, 3e38}, whole[1], whole[2]}
+	whole := b.Columns[batch.Advantages]
+	b.Columns[batch.Advantages] = [][]float32{{0, 0, 0, 3e38, 3e38, 3e38, 3e38}, whole[1], whole[2]}
 	same, m, err := p.Update(bg, s, []MicroBatch{b}, testSettings())
 	require.NoError(t, err)
 	require.True(t, m.Skipped)
 	require.Equal(t, before, mark(t, same))
-	b.Advantages = whole
+	b.Columns[batch.Advantages] = whole
 	next, m, err := p.Update(bg, same, []MicroBatch{b}, testSettings())
 	require.NoError(t, err)
 	require.False(t, m.Skipped)

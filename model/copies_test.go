@@ -9,6 +9,8 @@ import (
 	"github.com/gomlx/compute/dtypes/bfloat16"
 	"github.com/gomlx/go-xla/pjrt"
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // halfPrograms are programs in bfloat16.
@@ -82,7 +84,7 @@ func TestOneCopyAnUpdate(t *testing.T) {
 	}
 	require.NotEqual(t, before, mark(t, s))
 	b := scoredBatch(t, p, s, 1, 1)
-	b.Advantages = [][]float32{{0, 0, 0, 3e38, 3e38, 3e38, 3e38}, b.Advantages[1], b.Advantages[2]}
+	b.Columns[batch.Advantages] = [][]float32{{0, 0, 0, 3e38, 3e38, 3e38, 3e38}, b.Columns[batch.Advantages][1], b.Columns[batch.Advantages][2]}
 	*copied = 0
 	same, m, err := p.Update(bg, s, []MicroBatch{b}, testSettings())
 	require.NoError(t, err)

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/gomlx/gomlx/core/graph"
+
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // Critic returns the configuration of the policy's critic: the same backbone with a value head
@@ -62,7 +64,7 @@ type CriticSettings struct {
 
 // CriticMetrics are the results of a critic's update, at the parameters before it.
 type CriticMetrics struct {
-	// Loss is the sum over the minibatch by MicroBatch.Weights (verl's vf_loss).
+	// Loss is the sum over the minibatch by batch.Weights (verl's vf_loss).
 	Loss float64
 	// ClipFraction is the fraction of tokens whose clipped error is strictly the
 	// greater (verl's vf_clipfrac). ValueMean is the mean of the values (vpred_mean).
@@ -140,7 +142,7 @@ func (p *Programs) criticGradient(batches []MicroBatch, k CriticSettings) (*Grad
 	if p.sh.Loss.Promises && k.Clip != 0 {
 		return nil, fmt.Errorf("%w: a Clip of values that are logits", ErrInput)
 	}
-	all, tokens, err := p.packAll(batches, func(b MicroBatch) []column { return criticColumns(b, k) })
+	all, tokens, err := p.packAll(batches, k.reads())
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +198,7 @@ func (p *Programs) buildCriticBackward(in *inputs) []*graph.Node {
 	w := p.net.weights(in)
 	b := p.batchInputs(in)
 	values, saved := in.next(p.net.wide, n), p.savedInputs(in)
-	columns := in.columns(p.net.wide, criticColumnCount, n)
+	columns := in.columns(p.net.wide, CriticSettings{}.reads(), n)
 	clip := element(in.next(p.net.wide, 1), 0)
 	lossOf := valueLoss
 	if p.sh.Loss.Promises {
@@ -223,18 +225,9 @@ func (k CriticSettings) knobs() []float32 {
 	return []float32{k.Clip}
 }
 
-// Places of the critic's own columns.
-const (
-	columnReturn = columnOwn + iota
-	columnOldValue
-	criticColumnCount
-)
-
-func criticColumns(b MicroBatch, k CriticSettings) []column {
-	return []column{
-		{name: "Returns", values: b.Returns, required: true},
-		{name: "OldValues", values: b.OldValues, required: k.Clip != 0},
-	}
+// reads are the columns that a critic's loss reads.
+func (k CriticSettings) reads() []read {
+	return []read{{of: batch.Returns, required: true}, {of: batch.OldValues, required: k.Clip != 0}}
 }
 
 // Places of the critic's own metrics.
@@ -244,13 +237,13 @@ const (
 	criticMetricCount
 )
 
-// trained are the tokens that a critic's loss is of, with their weights by MicroBatch.Weights and
+// trained are the tokens that a critic's loss is of, with their weights by batch.Weights and
 // their shares in the means, [n] each.
 type trained struct{ used, zero, weight, share *graph.Node }
 
-func trainedOf(values *graph.Node, columns []*graph.Node) trained {
-	zero, share := scalar(values, 0), columns[columnMean]
-	return trained{used: graph.GreaterThan(share, zero), zero: zero, weight: columns[columnWeight], share: share}
+func trainedOf(values *graph.Node, columns columnNodes) trained {
+	zero, share := scalar(values, 0), columns.share
+	return trained{used: graph.GreaterThan(share, zero), zero: zero, weight: columns.weight, share: share}
 }
 
 // only is x with zeros at the other tokens, even where x is not finite there.
@@ -265,8 +258,8 @@ func (t trained) sum(x, weights *graph.Node) *graph.Node {
 // Its reference on plain numbers is referenceValue in the tests. Values and columns
 // are [n] each. Tokens that are not trained on have no effect on the results, even if
 // their numbers are not finite.
-func valueLoss(values *graph.Node, columns []*graph.Node, clip *graph.Node) (byValue, metrics *graph.Node) {
-	t, target, old := trainedOf(values, columns), columns[columnReturn], columns[columnOldValue]
+func valueLoss(values *graph.Node, columns columnNodes, clip *graph.Node) (byValue, metrics *graph.Node) {
+	t, target, old := trainedOf(values, columns), columns.own[batch.Returns], columns.own[batch.OldValues]
 	clamped := graph.Min(graph.Max(values, graph.Sub(old, clip)), graph.Add(old, clip))
 	plainError, clampedError := graph.Sub(values, target), graph.Sub(clamped, target)
 	plain, bounded := graph.Mul(plainError, plainError), graph.Mul(clampedError, clampedError)
@@ -286,8 +279,8 @@ func valueLoss(values *graph.Node, columns []*graph.Node, clip *graph.Node) (byV
 //
 // of Returns G, from 0 to 1. Its reference on plain numbers is loss.SoftCrossEntropy. Arguments and
 // metrics are valueLoss's; nothing is clipped, and the mean value is that of σ(f).
-func promiseLoss(values *graph.Node, columns []*graph.Node, _ *graph.Node) (byValue, metrics *graph.Node) {
-	t, target, chance := trainedOf(values, columns), columns[columnReturn], graph.Sigmoid(values)
+func promiseLoss(values *graph.Node, columns columnNodes, _ *graph.Node) (byValue, metrics *graph.Node) {
+	t, target, chance := trainedOf(values, columns), columns.own[batch.Returns], graph.Sigmoid(values)
 	entropy := graph.Add(graph.Sub(graph.Max(values, t.zero), graph.Mul(target, values)), graph.Log1P(graph.Exp(graph.Neg(graph.Abs(values)))))
 	metrics = graph.Concatenate([]*graph.Node{
 		t.sum(entropy, t.weight), t.sum(graph.ZerosLike(values), t.share), t.sum(chance, t.share),

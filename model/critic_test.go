@@ -7,6 +7,7 @@ import (
 	"github.com/gomlx/go-xla/pjrt"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
 )
@@ -53,7 +54,7 @@ func criticBatch(t testing.TB, p *Programs, s *State, seed uint64) MicroBatch {
 		for at, v := range values[row] {
 			returns[at], old[at] = v+float32(2*r.NormFloat64()), v+float32(0.8*r.NormFloat64())
 		}
-		b.Returns, b.OldValues = append(b.Returns, returns), append(b.OldValues, old)
+		b.Columns[batch.Returns], b.Columns[batch.OldValues] = append(b.Columns[batch.Returns], returns), append(b.Columns[batch.OldValues], old)
 	}
 	return b
 }
@@ -137,7 +138,7 @@ func TestCriticUpdate(t *testing.T) {
 	padded, _, err := p.CriticUpdate(bg, twin(t, p, s), []MicroBatch{cut}, criticSettings())
 	require.NoError(t, err)
 	defer padded.Free()
-	cut = MicroBatch{IDs: cut.IDs[:2], Lengths: cut.Lengths[:2], Mask: cut.Mask[:2], RowWeights: cut.RowWeights[:2], Returns: cut.Returns[:2], OldValues: cut.OldValues[:2]}
+	cut = MicroBatch{IDs: cut.IDs[:2], Lengths: cut.Lengths[:2], Mask: cut.Mask[:2], RowWeights: cut.RowWeights[:2], Columns: batch.Columns{batch.Returns: cut.Columns[batch.Returns][:2], batch.OldValues: cut.Columns[batch.OldValues][:2]}}
 	short, _, err := p.CriticUpdate(bg, twin(t, p, s), []MicroBatch{cut}, criticSettings())
 	require.NoError(t, err)
 	defer short.Free()
@@ -161,7 +162,7 @@ func TestCriticUpdate(t *testing.T) {
 	require.Less(t, last, first/5)
 
 	// Not finite: nothing changes.
-	batches[0].Returns[0][5] = float32(math.NaN())
+	batches[0].Columns[batch.Returns][0][5] = float32(math.NaN())
 	skipped, m, err := p.CriticUpdate(bg, twin(t, p, one), batches, criticSettings())
 	require.NoError(t, err)
 	defer skipped.Free()
@@ -178,7 +179,7 @@ func TestMicroBatchesAddUpInOrder(t *testing.T) {
 	for seed := range uint64(3) {
 		batches = append(batches, criticBatch(t, p, s, seed))
 	}
-	all, _, err := p.packAll(batches, func(b MicroBatch) []column { return criticColumns(b, k) })
+	all, _, err := p.packAll(batches, k.reads())
 	require.NoError(t, err)
 	gradient := func(b ...packed) Params {
 		g, _ := gradientsOf(t, p, s, b, pass{knobs: k.knobs()})
@@ -204,7 +205,7 @@ func TestCriticGradientsAgreeWithDifferences(t *testing.T) {
 		k := criticSettings()
 		k.Clip = c.clip
 		require.NoError(t, Weigh(batches, c.aggregation, 40))
-		all, _, err := p.packAll(batches, func(b MicroBatch) []column { return criticColumns(b, k) })
+		all, _, err := p.packAll(batches, k.reads())
 		require.NoError(t, err)
 		m := d.minibatch(t, valueLossOnly(d.p), all, k.knobs())
 		said, want := d.agreeWithDifferences(t, trainedCritic(), m, criticMetricClip)
@@ -239,7 +240,7 @@ func TestCriticErrors(t *testing.T) {
 	p, s, _ := tinyCritic(t)
 	q, policy := tinyPrograms(t, tiny())
 	b := criticBatch(t, p, s, 1)
-	b.OldLogProbs, b.Advantages = b.Returns, b.Returns
+	b.Columns[batch.OldLogProbs], b.Columns[batch.Advantages] = b.Columns[batch.Returns], b.Columns[batch.Returns]
 	for name, err := range map[string]error{
 		"score a critic":             second(p.Score(bg, s, b, 1)),
 		"score with a critic":        second(q.Score(bg, s, b, 1)),
@@ -270,9 +271,9 @@ func TestCriticErrors(t *testing.T) {
 
 func without(b MicroBatch, returns bool) MicroBatch {
 	if returns {
-		b.Returns = nil
+		b.Columns[batch.Returns] = nil
 	} else {
-		b.OldValues = nil
+		b.Columns[batch.OldValues] = nil
 	}
 	return b
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 func TestChunksGiveTheSameScores(t *testing.T) {
@@ -39,7 +41,7 @@ func TestBFloat16(t *testing.T) {
 	lp, _, err := p.Score(bg, s, b, 1)
 	require.NoError(t, err)
 	for i := range lp {
-		require.InDeltaSlice(t, lp[i], b.OldLogProbs[i], 0.15)
+		require.InDeltaSlice(t, lp[i], b.Columns[batch.OldLogProbs][i], 0.15)
 	}
 	next, m, err := q.Update(bg, twin(t, q, s), []MicroBatch{b}, testSettings())
 	require.NoError(t, err)

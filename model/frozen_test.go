@@ -38,10 +38,10 @@ func (d *doubled) frozenAt(t *testing.T, params []compute.Buffer, m *minibatch) 
 	n, wide := d.p.sh.MicroBatch*d.p.sh.Sequence, d.p.net.wide
 	linear := &program{name: "linear", device: d.p.device, build: func(in *inputs) []*graph.Node {
 		lp, entropy := in.next(wide, n), in.next(wide, n)
-		by := in.columns(wide, 2, n)
+		by := in.columns(wide, nil, n)
 		in.next(wide, 1) // no knobs
-		sum := graph.ReduceAllSum(graph.Add(graph.Mul(lp, by[0]), graph.Mul(entropy, by[1])))
-		return []*graph.Node{by[0], by[1], graph.Reshape(sum, 1)}
+		sum := graph.ReduceAllSum(graph.Add(graph.Mul(lp, by.weight), graph.Mul(entropy, by.share)))
+		return []*graph.Node{by.weight, by.share, graph.Reshape(sum, 1)}
 	}}
 	out := &minibatch{loss: linear, knobs: d.put(t, []float64{0}, 1), metrics: 1}
 	d.p.device.run.Lock()

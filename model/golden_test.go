@@ -114,7 +114,7 @@ func goldenLogitsLossAndGradients(t *testing.T, dir string, g golden) {
 // gradients downloads a minibatch's gradient and metrics without applying it.
 func gradients(t testing.TB, p *Programs, s *State, b []MicroBatch, k Settings, supervised bool) (Params, []float32) {
 	t.Helper()
-	all, _, err := p.packAll(b, func(b MicroBatch) []column { return p.policyColumns(b, k, supervised) })
+	all, _, err := p.packAll(b, p.sh.Loss.reads(k, supervised))
 	require.NoError(t, err)
 	return gradientsOf(t, p, s, all, pass{temperature: k.Temperature, knobs: p.sh.Loss.knobs(k, supervised)})
 }

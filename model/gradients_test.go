@@ -8,6 +8,7 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
 )
@@ -176,10 +177,10 @@ func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 					}
 					if c.o.KLByToken {
 						for i := range batches {
-							batches[i].KLCoefficients = batches[i].ClipHigh // any numbers
+							batches[i].Columns[batch.KLCoefficients] = batches[i].Columns[batch.ClipHigh] // any numbers
 						}
 					}
-					all, _, err := p.packAll(batches, func(b MicroBatch) []column { return p.policyColumns(b, k, c.supervised) })
+					all, _, err := p.packAll(batches, p.sh.Loss.reads(k, c.supervised))
 					require.NoError(t, err)
 					m := d.minibatch(t, lossOnly(widened(p)), all, p.sh.Loss.knobs(k, c.supervised))
 					m.metrics = p.metricCount()
@@ -228,21 +229,21 @@ func (d *doubled) awayFromKinks(t *testing.T, base Params, o LossOptions) []Micr
 			for at := range b.IDs[row] {
 				n++
 				off := []float64{-0.7, -0.04, 0.04, 0.7, 25, -25}[n%6]
-				advantage := math.Abs(float64(b.Advantages[row][at]))
+				advantage := math.Abs(float64(b.Columns[batch.Advantages][row][at]))
 				if (n+n/6)%2 == 0 && (off != 25 || o.DualClip) { // else the loss is e^20
 					advantage = -advantage
 				}
 				if o.Ratio == loss.SequenceRatio || o.Ratio == loss.TurnRatio {
 					ofRow := ofRows[3*i+row]
 					if o.Ratio == loss.TurnRatio {
-						ofRow = ofRows[(3*i+row+int(b.Turns[row][at]))%len(ofRows)]
+						ofRow = ofRows[(3*i+row+int(b.Columns[batch.Turns][row][at]))%len(ofRows)]
 					}
 					off = ofRow.off + 0.02*(r.Float64()-0.5)
-					advantage, b.ClipLow[row][at], b.ClipHigh[row][at] = ofRow.advantage, 0.2, 0.28
+					advantage, b.Columns[batch.ClipLow][row][at], b.Columns[batch.ClipHigh][row][at] = ofRow.advantage, 0.2, 0.28
 				}
-				b.Advantages[row][at] = float32(advantage)
-				b.OldLogProbs[row][at] = float32(lp[row][at] - off)
-				b.RefLogProbs[row][at] = float32(lp[row][at] - reference[r.IntN(len(reference))])
+				b.Columns[batch.Advantages][row][at] = float32(advantage)
+				b.Columns[batch.OldLogProbs][row][at] = float32(lp[row][at] - off)
+				b.Columns[batch.RefLogProbs][row][at] = float32(lp[row][at] - reference[r.IntN(len(reference))])
 			}
 		}
 	}

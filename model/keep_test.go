@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
 )
@@ -39,17 +40,17 @@ func learnedOf(t *testing.T, c Config, sh Shapes, l limits) learned {
 	batches := []MicroBatch{batchOf(randomRows(1, c, sh.MicroBatch, sh.Sequence), 1), batchOf(randomRows(2, c, sh.MicroBatch-1, sh.Sequence), -1)}
 	if c.ValueHead {
 		for i := range batches {
-			batches[i].Returns, err = p.Values(bg, s, batches[i])
+			batches[i].Columns[batch.Returns], err = p.Values(bg, s, batches[i])
 			require.NoError(t, err)
-			for _, row := range batches[i].Returns {
+			for _, row := range batches[i].Columns[batch.Returns] {
 				for at := range row {
 					row[at] += 0.3
 				}
 			}
-			batches[i].OldValues = batches[i].Returns
+			batches[i].Columns[batch.OldValues] = batches[i].Columns[batch.Returns]
 		}
 		k := criticSettings()
-		all, _, err := p.packAll(batches, func(b MicroBatch) []column { return criticColumns(b, k) })
+		all, _, err := p.packAll(batches, k.reads())
 		require.NoError(t, err)
 		grads, metrics := gradientsOf(t, p, s, all, pass{knobs: k.knobs()})
 		return learned{grads, metrics}
@@ -63,9 +64,9 @@ func learnedOf(t *testing.T, c Config, sh Shapes, l limits) learned {
 		k.KLCoefficient = 0.5
 	}
 	for i := range batches {
-		batches[i].OldLogProbs, _, err = p.Score(bg, s, batches[i], k.Temperature)
+		batches[i].Columns[batch.OldLogProbs], _, err = p.Score(bg, s, batches[i], k.Temperature)
 		require.NoError(t, err)
-		batches[i].RefLogProbs = batches[i].OldLogProbs
+		batches[i].Columns[batch.RefLogProbs] = batches[i].Columns[batch.OldLogProbs]
 	}
 	grads, metrics := gradients(t, p, s, batches, k, false)
 	require.Zero(t, metrics[metricRatio])

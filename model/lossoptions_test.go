@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
@@ -16,7 +17,7 @@ func TestOnPolicyNothingIsClipped(t *testing.T) {
 	require.NoError(t, err)
 	defer s.Free()
 	b := scoredBatch(t, p, s, 1, 0.7)
-	b.RefLogProbs = b.OldLogProbs
+	b.Columns[batch.RefLogProbs] = b.Columns[batch.OldLogProbs]
 	require.NoError(t, Weigh([]MicroBatch{b}, loss.SeqMeanTokenMean, 0))
 	k := testSettings()
 	k.Temperature, k.ClipLow, k.ClipHigh, k.DualClip, k.KLCoefficient = 0.7, 0, 0, 3, 0.1
@@ -36,8 +37,8 @@ func TestOnPolicyNothingIsClipped(t *testing.T) {
 	for name, spoil := range map[string]func(*Settings, *MicroBatch){
 		"no dual clip": func(k *Settings, _ *MicroBatch) { k.DualClip = 0 },
 		"low":          func(k *Settings, _ *MicroBatch) { k.DualClip = 1 },
-		"no reference": func(_ *Settings, b *MicroBatch) { b.RefLogProbs = nil },
-		"a low bound":  func(_ *Settings, b *MicroBatch) { b.ClipLow = [][]float32{{}, {}, {}} },
+		"no reference": func(_ *Settings, b *MicroBatch) { b.Columns[batch.RefLogProbs] = nil },
+		"a low bound":  func(_ *Settings, b *MicroBatch) { b.Columns[batch.ClipLow] = [][]float32{{}, {}, {}} },
 		"above 1":      func(k *Settings, _ *MicroBatch) { k.ClipLow = 1.5 },
 	} {
 		k, b := k, b

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
@@ -21,40 +22,19 @@ type MicroBatch struct {
 	// Mask is true at the tokens that were sampled and are trained on. It must be false
 	// at index 0 and from the row's length on. Score and Values ignore it.
 	Mask [][]bool
-	// Values is how many numbers each token has in Mask, Weights, Returns and OldValues, one after the
+	// Values is how many numbers each token has in Mask and in the columns that say so (batch.About), one after the
 	// other: those of the critic's head (Config.Values). 0 is one.
 	Values int
 	// RowWeights, at least 0, multiply the rows in Weigh's sums and in the means of
 	// the metrics. Rows of weight 0 are not read. Nil means 1 for every row.
 	RowWeights []float32
-	// Weights are the tokens' weights in the loss, which is the sum over the minibatch
-	// of weight times token loss: see Weigh. They are at least 0, and 0 for tokens that
-	// are not trained on. If they are nil in all micro-batches of an update, the loss is
-	// the mean over its tokens (loss.TokenMean).
-	Weights [][]float32
-
-	// The fields below are read where Mask is true and the row has a weight.
-
-	// OldLogProbs and Advantages may be nil for SupervisedUpdate.
-	OldLogProbs, Advantages [][]float32
-	// ClipLow and ClipHigh bound the ratio of each token, so that turns can have
-	// different bounds. Nil means the bounds of the settings for all tokens.
-	ClipLow, ClipHigh [][]float32
-	// RefLogProbs come from the reference policy; nil unless LossOptions.KL is set.
-	RefLogProbs [][]float32
-	// Turns are the turns of the tokens, from 1; nil unless LossOptions.Ratio is by turn.
-	Turns [][]int32
-	// Supervised marks the tokens of Mask that are learned from by their log-likelihood; nil is
-	// none. Their Weights are theirs alone. Only LossOptions.Supervised reads it.
-	Supervised [][]bool
-	// KLCoefficients are those of the tokens; nil unless LossOptions.KLByToken is set.
-	KLCoefficients [][]float32
-	// Returns are the critic's targets. OldValues are the values that the advantages
-	// were computed with. Only CriticUpdate reads them, and OldValues only with a clip.
-	Returns, OldValues [][]float32
+	// Columns are what a loss reads of the tokens, where Mask is true and the row has a weight. A loss
+	// reads those that it declares, and no others. Weights are 0 for tokens that are not trained on; if
+	// they are nil in all micro-batches of an update, the loss is the mean over its tokens (loss.TokenMean).
+	Columns batch.Columns
 }
 
-// Weigh sets the Weights of a minibatch, given as all of its micro-batches, from their
+// Weigh sets batch.Weights of a minibatch, given as all of its micro-batches, from their
 // masks and row weights. They are loss.Weights over all rows together, rounded to
 // float32. Only loss.Constant reads divisor.
 func Weigh(batches []MicroBatch, a loss.Aggregation, divisor float64) error {
@@ -90,7 +70,7 @@ func setWeights(batches []MicroBatch, of weighing) error {
 		return fmt.Errorf("weigh minibatch: %w", err)
 	}
 	for i := range batches {
-		batches[i].Weights = weights[i]
+		batches[i].Columns[batch.Weights] = weights[i]
 	}
 	return nil
 }
@@ -137,41 +117,10 @@ func (b MicroBatch) rowWeight(r int) float32 {
 	return b.RowWeights[r]
 }
 
-// turns are Turns as a column.
-func (b MicroBatch) turns() [][]float32 {
-	if b.Turns == nil {
-		return nil
-	}
-	out := make([][]float32, len(b.Turns))
-	for r, turns := range b.Turns {
-		out[r] = make([]float32, len(turns))
-		for t, k := range turns {
-			out[r][t] = float32(k)
-		}
-	}
-	return out
-}
-
-// supervised are Supervised as a column.
-func (b MicroBatch) supervised() [][]float32 {
-	if b.Supervised == nil {
-		return nil
-	}
-	out := make([][]float32, len(b.Supervised))
-	for r, marks := range b.Supervised {
-		out[r] = make([]float32, len(b.IDs[r]))
-		for t, yes := range marks {
-			if yes {
-				out[r][t] = 1
-			}
-		}
-	}
-	return out
-}
-
 // shows reports whether the token at t of row r is learned from by its log-likelihood.
 func (b MicroBatch) shows(r, t int) bool {
-	return b.Supervised != nil && b.Supervised[r] != nil && b.Supervised[r][t]
+	marks := b.Columns[batch.Supervised]
+	return marks != nil && marks[r] != nil && marks[r][t] == 1
 }
 
 // learns reports whether the token at t of row r is trained on.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
@@ -16,8 +17,8 @@ func TestWeigh(t *testing.T) {
 		{IDs: [][]int32{{1, 2}}, Lengths: []int32{2}, Mask: [][]bool{{false, true}}},
 	}
 	require.NoError(t, Weigh(batches, loss.SeqMeanTokenMean, 0))
-	require.Equal(t, [][]float32{{0, 0.25, 0.25}, {0, 0}}, batches[0].Weights)
-	require.Equal(t, [][]float32{{0, 0.5}}, batches[2].Weights)
+	require.Equal(t, [][]float32{{0, 0.25, 0.25}, {0, 0}}, batches[0].Columns[batch.Weights])
+	require.Equal(t, [][]float32{{0, 0.5}}, batches[2].Columns[batch.Weights])
 	for name, spoil := range map[string]func(*MicroBatch){
 		"no lengths":   func(b *MicroBatch) { b.Lengths = nil },
 		"two masks":    func(b *MicroBatch) { b.Mask = append(b.Mask, nil) },
@@ -37,18 +38,18 @@ func TestWeigh(t *testing.T) {
 func TestBadWeightsAreRefused(t *testing.T) {
 	p, s := tinyPrograms(t, tiny())
 	for name, spoil := range map[string]func([]MicroBatch){
-		"of some only":   func(b []MicroBatch) { b[0].Weights = nil },
-		"unmasked":       func(b []MicroBatch) { b[0].Weights[0][1] = 1 },
+		"of some only":   func(b []MicroBatch) { b[0].Columns[batch.Weights] = nil },
+		"unmasked":       func(b []MicroBatch) { b[0].Columns[batch.Weights][0][1] = 1 },
 		"of a pad row":   func(b []MicroBatch) { b[0].RowWeights = []float32{0, 1, 1} },
-		"negative":       func(b []MicroBatch) { b[0].Weights[0][6] = -1 },
-		"not finite":     func(b []MicroBatch) { b[0].Weights[0][6] = float32(math.NaN()) },
-		"too few rows":   func(b []MicroBatch) { b[0].Weights = b[0].Weights[:2] },
-		"too few tokens": func(b []MicroBatch) { b[0].Weights[0] = b[0].Weights[0][:5] },
-		"old log-probs":  func(b []MicroBatch) { b[1].OldLogProbs = [][]float32{{}, {}, {}} },
+		"negative":       func(b []MicroBatch) { b[0].Columns[batch.Weights][0][6] = -1 },
+		"not finite":     func(b []MicroBatch) { b[0].Columns[batch.Weights][0][6] = float32(math.NaN()) },
+		"too few rows":   func(b []MicroBatch) { b[0].Columns[batch.Weights] = b[0].Columns[batch.Weights][:2] },
+		"too few tokens": func(b []MicroBatch) { b[0].Columns[batch.Weights][0] = b[0].Columns[batch.Weights][0][:5] },
+		"old log-probs":  func(b []MicroBatch) { b[1].Columns[batch.OldLogProbs] = [][]float32{{}, {}, {}} },
 		"none above 0": func(b []MicroBatch) {
 			for i := range b {
-				for r := range b[i].Weights {
-					clear(b[i].Weights[r])
+				for r := range b[i].Columns[batch.Weights] {
+					clear(b[i].Columns[batch.Weights][r])
 				}
 			}
 		},

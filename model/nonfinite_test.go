@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
@@ -34,7 +35,7 @@ func TestEitherNonFiniteSkipsTheUpdate(t *testing.T) {
 	scored := func() MicroBatch {
 		b := batchOf(rows, 1)
 		var err error
-		b.OldLogProbs, _, err = p.Score(bg, fresh, b, 1)
+		b.Columns[batch.OldLogProbs], _, err = p.Score(bg, fresh, b, 1)
 		require.NoError(t, err)
 		return b
 	}
@@ -48,8 +49,8 @@ func TestEitherNonFiniteSkipsTheUpdate(t *testing.T) {
 		for i := range b.IDs {
 			for at, masked := range b.Mask[i] {
 				if masked {
-					b.OldLogProbs[i][at] -= logRatio
-					b.Advantages[i][at] = advantage
+					b.Columns[batch.OldLogProbs][i][at] -= logRatio
+					b.Columns[batch.Advantages][i][at] = advantage
 				}
 			}
 		}
@@ -65,7 +66,7 @@ func TestEitherNonFiniteSkipsTheUpdate(t *testing.T) {
 	unknown := scored()
 	unknown.IDs = slices.Clone(rows)
 	unknown.IDs[1] = append(slices.Clone(rows[1][:6]), 36) // an id without probability: its log-prob is −Inf, its gradient 1
-	unknown.OldLogProbs, unknown.Advantages = nil, nil
+	unknown.Columns[batch.OldLogProbs], unknown.Columns[batch.Advantages] = nil, nil
 	for name, c := range map[string]struct {
 		run            func() (*State, UpdateMetrics)
 		finiteLoss     bool
@@ -119,7 +120,7 @@ func TestEitherNonFiniteSkipsTheCriticsUpdate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := batchOf(randomRows(4, p.c, 3, 7), 0)
-			b.OldLogProbs, b.Advantages = nil, nil
+			b.Columns[batch.OldLogProbs], b.Columns[batch.Advantages] = nil, nil
 			for _, mask := range b.Mask {
 				old, returns := make([]float32, len(mask)), make([]float32, len(mask))
 				for at, masked := range mask {
@@ -127,7 +128,7 @@ func TestEitherNonFiniteSkipsTheCriticsUpdate(t *testing.T) {
 						old[at], returns[at] = c.old, c.returns
 					}
 				}
-				b.OldValues, b.Returns = append(b.OldValues, old), append(b.Returns, returns)
+				b.Columns[batch.OldValues], b.Columns[batch.Returns] = append(b.Columns[batch.OldValues], old), append(b.Columns[batch.Returns], returns)
 			}
 			next, m, err := p.CriticUpdate(bg, twin(t, p, s), []MicroBatch{b}, criticSettings())
 			require.NoError(t, err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gomlx/gomlx/core/graph"
 
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
@@ -17,11 +18,11 @@ type LossOptions struct {
 	// Ratio is loss.TokenRatio if empty, the only one of surrogates other than loss.Clip.
 	// For loss.SequenceRatio a sequence is a row of the micro-batch.
 	Ratio loss.Ratio
-	// Turns is the largest MicroBatch.Turns for loss.TurnRatio, else 0.
+	// Turns is the largest turn for loss.TurnRatio, else 0.
 	Turns int
 	// KL estimates the distance from the reference policy; empty means no KL term.
 	KL loss.KLEstimator
-	// KLByToken gives each token a coefficient of its own, MicroBatch.KLCoefficients, instead of
+	// KLByToken gives each token a coefficient of its own, batch.KLCoefficients, instead of
 	// Settings.KLCoefficient.
 	KLByToken bool
 	// DualClip bounds the loss of tokens with a negative advantage; only for loss.Clip.
@@ -29,7 +30,7 @@ type LossOptions struct {
 	// OffPolicyMask drops the tokens with a negative advantage of rows that the policy has
 	// moved away from (OPSM); see Settings.OffPolicyLimit.
 	OffPolicyMask bool
-	// Supervised adds the negative log-likelihood of the tokens that MicroBatch.Supervised
+	// Supervised adds the negative log-likelihood of the tokens that batch.Supervised
 	// marks, which have no part in the other terms.
 	Supervised bool
 	// Promises is a critic's: its values are logits of a chance, and its loss is the cross-entropy
@@ -55,72 +56,29 @@ func (o LossOptions) check() error {
 	return nil
 }
 
-// Places of the policy's own columns.
-const (
-	columnOld = columnOwn + iota
-	columnAdvantage
-	columnLow
-	columnHigh
-	columnReference // if the loss has a KL, after it the turns if its ratio is by turn, then the marks of supervised tokens, then the tokens' KL coefficients
-)
-
-// columnTurn is the place of the turns.
-func (o LossOptions) columnTurn() int {
-	if o.KL == "" {
-		return columnReference
+// reads are the columns that the policy's loss reads, in the order of its program's inputs. A supervised
+// step uses none of them.
+func (o LossOptions) reads(k Settings, supervised bool) []read {
+	out := []read{
+		{of: batch.OldLogProbs, required: true}, {of: batch.Advantages, required: true},
+		{of: batch.ClipLow, otherwise: k.ClipLow}, {of: batch.ClipHigh, otherwise: k.ClipHigh},
 	}
-	return columnReference + 1
-}
-
-// columnSupervised is the place of the marks of supervised tokens.
-func (o LossOptions) columnSupervised() int {
+	if o.KL != "" {
+		out = append(out, read{of: batch.RefLogProbs, required: true})
+	}
 	if o.Ratio == loss.TurnRatio {
-		return o.columnTurn() + 1
+		out = append(out, read{of: batch.Turns, required: true, most: float32(o.Turns)})
 	}
-	return o.columnTurn()
-}
-
-// columnKL is the place of the tokens' KL coefficients.
-func (o LossOptions) columnKL() int {
 	if o.Supervised {
-		return o.columnSupervised() + 1
+		out = append(out, read{of: batch.Supervised})
 	}
-	return o.columnSupervised()
-}
-
-// columnCount is how many columns the policy's loss has.
-func (p *Programs) columnCount() int {
-	if p.sh.Loss.KLByToken {
-		return p.sh.Loss.columnKL() + 1
+	if o.KLByToken {
+		out = append(out, read{of: batch.KLCoefficients, required: true})
 	}
-	return p.sh.Loss.columnKL()
-}
-
-// policyColumns are the columns of a micro-batch that the policy's loss reads in addition
-// to the weights. A supervised update uses none of them.
-func (p *Programs) policyColumns(b MicroBatch, k Settings, supervised bool) []column {
-	cs := []column{
-		{name: "OldLogProbs", values: b.OldLogProbs, required: true},
-		{name: "Advantages", values: b.Advantages, required: true},
-		{name: "ClipLow", values: b.ClipLow, otherwise: k.ClipLow, valid: upToOne},
-		{name: "ClipHigh", values: b.ClipHigh, otherwise: k.ClipHigh, valid: atLeastZero},
+	for i := range out {
+		out[i].unused = supervised
 	}
-	if p.sh.Loss.KL != "" {
-		cs = append(cs, column{name: "RefLogProbs", values: b.RefLogProbs, required: true})
-	}
-	if p.sh.Loss.Ratio == loss.TurnRatio {
-		cs = append(cs, column{name: "Turns", values: b.turns(), required: true, valid: upTo(p.sh.Loss.Turns)})
-	}
-	if p.sh.Loss.Supervised {
-		cs = append(cs, column{name: "Supervised", values: b.supervised()})
-	}
-	if p.sh.Loss.KLByToken {
-		cs = append(cs, column{name: "KLCoefficients", values: b.KLCoefficients, required: true, valid: atLeastZero})
-	}
-	if supervised {
-		cs = make([]column, len(cs))
-	}
-	return cs
+	return out
 }
 
 // Places in the metrics vector that the micro-batches add up. Every loss's own
@@ -210,10 +168,10 @@ type tokenLoss struct {
 // reference on plain numbers is referencePolicy in the tests. Log-probs, entropies and
 // columns are [n] each. Tokens that are not trained on have no effect on the
 // results, even if their numbers are not finite.
-func (p *Programs) policyLoss(lp, entropy *graph.Node, columns []*graph.Node, knobs *graph.Node) tokenLoss {
+func (p *Programs) policyLoss(lp, entropy *graph.Node, columns columnNodes, knobs *graph.Node) tokenLoss {
 	o := p.sh.Loss
 	zero, one := scalar(lp, 0), scalar(lp, 1)
-	weight, share := columns[columnWeight], columns[columnMean]
+	weight, share := columns.weight, columns.share
 	used := graph.GreaterThan(share, zero)
 	supervised := graph.GreaterThan(element(knobs, knobSupervised), zero)
 	unlessSupervised := func(x *graph.Node) *graph.Node {
@@ -221,7 +179,7 @@ func (p *Programs) policyLoss(lp, entropy *graph.Node, columns []*graph.Node, kn
 	}
 	var marked *graph.Node // supervised tokens
 	if o.Supervised {
-		marked = graph.GreaterThan(columns[o.columnSupervised()], zero)
+		marked = graph.GreaterThan(columns.own[batch.Supervised], zero)
 		all := graph.LogicalOr(marked, graph.BroadcastToShape(supervised, marked.Shape()))
 		unlessSupervised = func(x *graph.Node) *graph.Node { return graph.Where(all, zero, x) }
 	}
@@ -232,7 +190,7 @@ func (p *Programs) policyLoss(lp, entropy *graph.Node, columns []*graph.Node, kn
 	flag := func(x *graph.Node) *graph.Node { return unlessSupervised(graph.ConvertDType(x, p.net.wide)) }
 
 	lp, entropy = whereUsed(lp), whereUsed(entropy)
-	plainLogRatio := unlessSupervised(whereUsed(graph.Sub(lp, columns[columnOld])))
+	plainLogRatio := unlessSupervised(whereUsed(graph.Sub(lp, columns.own[batch.OldLogProbs])))
 	logRatio, inside := within(plainLogRatio, -maxLogRatio, maxLogRatio)
 	ratio := graph.Exp(logRatio)
 	off := graph.Sub(ratio, one)
@@ -241,10 +199,10 @@ func (p *Programs) policyLoss(lp, entropy *graph.Node, columns []*graph.Node, kn
 	case loss.SequenceRatio:
 		ratio, inside = p.sequenceRatio(plainLogRatio, used)
 	case loss.TurnRatio:
-		ratio, inside = p.turnRatio(plainLogRatio, used, columns[o.columnTurn()])
+		ratio, inside = p.turnRatio(plainLogRatio, used, columns.own[batch.Turns])
 	}
 
-	advantage := columns[columnAdvantage]
+	advantage := columns.own[batch.Advantages]
 	value, slope, clipped := p.surrogate(ratioNodes{ratio: ratio, inside: inside, logProb: lp, zero: zero, one: one}, columns, knobs)
 	dual := graph.Reshape(zero, 1)
 	if o.DualClip {
@@ -281,10 +239,10 @@ func (p *Programs) policyLoss(lp, entropy *graph.Node, columns []*graph.Node, kn
 	}
 	distance := graph.Reshape(zero, 1)
 	if o.KL != "" {
-		kl, by := estimateKL(o.KL, whereUsed(graph.Sub(lp, columns[columnReference])))
+		kl, by := estimateKL(o.KL, whereUsed(graph.Sub(lp, columns.own[batch.RefLogProbs])))
 		distance = sum(unlessSupervised(kl), weight)
 		if o.KLByToken {
-			own := columns[o.columnKL()]
+			own := columns.own[batch.KLCoefficients]
 			total = graph.Add(total, sum(graph.Mul(own, unlessSupervised(kl)), weight))
 			slope = graph.Add(slope, graph.Mul(own, unlessSupervised(by)))
 		} else {

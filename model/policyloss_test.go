@@ -8,6 +8,7 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
 )
@@ -41,15 +42,15 @@ func randomMinibatch(seed uint64, spread float64) (batches []MicroBatch, scores 
 			}
 			s.logProbs, s.entropies = append(s.logProbs, numbers[0]), append(s.entropies, numbers[1])
 			b.IDs, b.Lengths, b.Mask = append(b.IDs, ids), append(b.Lengths, int32(length)), append(b.Mask, mask)
-			b.OldLogProbs, b.RefLogProbs = append(b.OldLogProbs, numbers[2]), append(b.RefLogProbs, numbers[3])
-			b.Advantages = append(b.Advantages, numbers[4])
-			b.ClipLow, b.ClipHigh = append(b.ClipLow, numbers[5]), append(b.ClipHigh, numbers[6])
+			b.Columns[batch.OldLogProbs], b.Columns[batch.RefLogProbs] = append(b.Columns[batch.OldLogProbs], numbers[2]), append(b.Columns[batch.RefLogProbs], numbers[3])
+			b.Columns[batch.Advantages] = append(b.Columns[batch.Advantages], numbers[4])
+			b.Columns[batch.ClipLow], b.Columns[batch.ClipHigh] = append(b.Columns[batch.ClipLow], numbers[5]), append(b.Columns[batch.ClipHigh], numbers[6])
 			b.RowWeights = append(b.RowWeights, []float32{1, 0.5, 2}[row])
-			turns := make([]int32, n)
+			turns := make([]float32, n)
 			for t := range turns {
-				turns[t] = int32(1 + t/3)
+				turns[t] = float32(1 + t/3)
 			}
-			b.Turns = append(b.Turns, turns)
+			b.Columns[batch.Turns] = append(b.Columns[batch.Turns], turns)
 		}
 		batches, scores = append(batches, b), append(scores, s)
 	}
@@ -59,10 +60,10 @@ func randomMinibatch(seed uint64, spread float64) (batches []MicroBatch, scores 
 
 // markRow makes a row supervised.
 func markRow(b *MicroBatch, row int) {
-	if b.Supervised == nil {
-		b.Supervised = make([][]bool, len(b.IDs))
+	if b.Columns[batch.Supervised] == nil {
+		b.Columns[batch.Supervised] = make([][]float32, len(b.IDs))
 	}
-	b.Supervised[row] = b.Mask[row]
+	b.Columns[batch.Supervised][row] = batch.Flags(b.Mask[row])
 }
 
 func doubles(rows [][]float32) [][]float64 {
@@ -82,20 +83,20 @@ func referenceBatch(batches []MicroBatch, scores []scoredRows, o PolicyOptions) 
 	for i, b := range batches {
 		ref.LogProbs = append(ref.LogProbs, doubles(scores[i].logProbs)...)
 		ref.Entropies = append(ref.Entropies, doubles(scores[i].entropies)...)
-		ref.OldLogProbs = append(ref.OldLogProbs, doubles(b.OldLogProbs)...)
-		ref.RefLogProbs = append(ref.RefLogProbs, doubles(b.RefLogProbs)...)
-		ref.Advantages = append(ref.Advantages, doubles(b.Advantages)...)
+		ref.OldLogProbs = append(ref.OldLogProbs, doubles(b.Columns[batch.OldLogProbs])...)
+		ref.RefLogProbs = append(ref.RefLogProbs, doubles(b.Columns[batch.RefLogProbs])...)
+		ref.Advantages = append(ref.Advantages, doubles(b.Columns[batch.Advantages])...)
 		ref.Mask = append(ref.Mask, b.Mask...)
 		for r := range b.IDs {
 			ref.RowWeights = append(ref.RowWeights, float64(b.rowWeight(r)))
 			var turns []int
 			for t := range b.IDs[r] {
 				if o.Ratio == loss.TurnRatio {
-					turns, o.Clips = append(turns, int(b.Turns[r][t])-1), []Clip{{0.25, 0.25}}
+					turns, o.Clips = append(turns, int(b.Columns[batch.Turns][r][t])-1), []Clip{{0.25, 0.25}}
 					continue
 				}
 				turns = append(turns, len(o.Clips))
-				o.Clips = append(o.Clips, Clip{Low: float64(b.ClipLow[r][t]), High: float64(b.ClipHigh[r][t])})
+				o.Clips = append(o.Clips, Clip{Low: float64(b.Columns[batch.ClipLow][r][t]), High: float64(b.Columns[batch.ClipHigh][r][t])})
 			}
 			ref.Turns = append(ref.Turns, turns)
 		}
@@ -108,7 +109,7 @@ func lossOnly(p *Programs) *program {
 	n, wide := p.sh.MicroBatch*p.sh.Sequence, p.net.wide
 	return &program{name: "loss", device: p.device, build: func(in *inputs) []*graph.Node {
 		lp, entropy := in.next(wide, n), in.next(wide, n)
-		columns := in.columns(wide, p.columnCount(), n)
+		columns := in.columns(wide, p.sh.Loss.reads(Settings{}, false), n)
 		l := p.policyLoss(lp, entropy, columns, in.next(wide, p.sh.Loss.knobCount()))
 		return []*graph.Node{l.byLogProb, l.byEntropy, l.metrics}
 	}}
@@ -134,7 +135,7 @@ func runLoss(t *testing.T, p *Programs, prog *program, b packed, lp, entropy [][
 		v    []float32
 		dims []int
 	}{{shifted(lp), []int{rows * width}}, {shifted(entropy), []int{rows * width}},
-		{b.columns, []int{p.columnCount(), rows * width}}, {p.sh.Loss.knobs(k, supervised), []int{p.sh.Loss.knobCount()}}} {
+		{b.columns, []int{len(b.columns) / (rows * width), rows * width}}, {p.sh.Loss.knobs(k, supervised), []int{p.sh.Loss.knobCount()}}} {
 		buf, err := upload(p.device, 0, x.v, x.dims...)
 		require.NoError(t, err)
 		args = append(args, buf)
@@ -220,12 +221,12 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 			k = k.with(c.o)
 			if c.o.KL != "" {
 				k.KLCoefficient = 0.5
-				batches[0].RefLogProbs[0][1] += 9 // K3's bound
+				batches[0].Columns[batch.RefLogProbs][0][1] += 9 // K3's bound
 				batches[0].Mask[0][1] = true
 			}
 			if c.scalar {
 				for i := range batches {
-					for _, rows := range [][][]float32{batches[i].ClipLow, batches[i].ClipHigh} {
+					for _, rows := range [][][]float32{batches[i].Columns[batch.ClipLow], batches[i].Columns[batch.ClipHigh]} {
 						for r := range rows {
 							for at := range rows[r] {
 								rows[r][at] = 0.25
@@ -245,11 +246,11 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 			if c.scalar {
 				k.ClipLow, k.ClipHigh = 0.25, 0.25
 				for i := range batches {
-					batches[i].ClipLow, batches[i].ClipHigh = nil, nil
+					batches[i].Columns[batch.ClipLow], batches[i].Columns[batch.ClipHigh] = nil, nil
 				}
 			}
 			require.NoError(t, Weigh(batches, c.aggregation, 40))
-			all, tokens, err := p.packAll(batches, func(b MicroBatch) []column { return p.policyColumns(b, k, false) })
+			all, tokens, err := p.packAll(batches, p.sh.Loss.reads(k, false))
 			require.NoError(t, err)
 			require.Positive(t, tokens)
 
@@ -311,7 +312,7 @@ func TestPolicyLossReadsTheMaskOnly(t *testing.T) {
 	k := testSettings()
 	k.DualClip, k.KLCoefficient = 2, 0.5
 	run := func() [][]float32 {
-		all, _, err := p.packAll(batches, func(b MicroBatch) []column { return p.policyColumns(b, k, false) })
+		all, _, err := p.packAll(batches, p.sh.Loss.reads(k, false))
 		require.NoError(t, err)
 		a, b, c := runLoss(t, p, prog, all[1], scores[1].logProbs, scores[1].entropies, k, false)
 		return [][]float32{a, b, c}
@@ -321,7 +322,7 @@ func TestPolicyLossReadsTheMaskOnly(t *testing.T) {
 	for r := range b.IDs {
 		for at := range b.IDs[r] {
 			if !b.learns(r, at) {
-				for _, x := range [][][]float32{scores[1].logProbs, scores[1].entropies, b.OldLogProbs, b.RefLogProbs, b.Advantages, b.ClipLow, b.ClipHigh} {
+				for _, x := range [][][]float32{scores[1].logProbs, scores[1].entropies, b.Columns[batch.OldLogProbs], b.Columns[batch.RefLogProbs], b.Columns[batch.Advantages], b.Columns[batch.ClipLow], b.Columns[batch.ClipHigh]} {
 					x[r][at] = float32(math.NaN())
 				}
 			}
@@ -360,8 +361,8 @@ func TestPolicyGradientIsTheReference(t *testing.T) {
 					n := len(b.IDs[r])
 					scores[i].logProbs[r], scores[i].entropies[r] = scores[i].logProbs[r][:n], scores[i].entropies[r][:n]
 					for at := range n {
-						b.OldLogProbs[r][at] += scores[i].logProbs[r][at] - was[r][at]
-						b.RefLogProbs[r][at] += scores[i].logProbs[r][at] - was[r][at]
+						b.Columns[batch.OldLogProbs][r][at] += scores[i].logProbs[r][at] - was[r][at]
+						b.Columns[batch.RefLogProbs][r][at] += scores[i].logProbs[r][at] - was[r][at]
 					}
 				}
 			}
@@ -380,7 +381,7 @@ func TestPolicyGradientIsTheReference(t *testing.T) {
 			through := func(weights [][]float64, entropy float32) Params {
 				k := k
 				k.EntropyCoefficient = entropy
-				all, _, err := p.packAll(batches, func(b MicroBatch) []column { return p.policyColumns(b, k, true) })
+				all, _, err := p.packAll(batches, p.sh.Loss.reads(k, true))
 				require.NoError(t, err)
 				row := 0
 				for i, b := range batches {
@@ -435,7 +436,7 @@ func TestSupervisedRowsBesideOthers(t *testing.T) {
 		defer p.Free()
 		prog := lossOnly(p)
 		defer prog.finalize()
-		all, _, err := p.packAll(batches, func(b MicroBatch) []column { return p.policyColumns(b, k, false) })
+		all, _, err := p.packAll(batches, p.sh.Loss.reads(k, false))
 		require.NoError(t, err)
 		return runLoss(t, p, prog, all[0], scores[0].logProbs, scores[0].entropies, k, false)
 	}
@@ -446,7 +447,7 @@ func TestSupervisedRowsBesideOthers(t *testing.T) {
 	var added float64
 	for at, yes := range batches[0].Mask[row] {
 		if yes {
-			batches[0].Weights[row][at] = weight
+			batches[0].Columns[batch.Weights][row][at] = weight
 			byLogProb[row*8+at-1] = -weight
 			added -= weight * float64(scores[0].logProbs[row][at])
 		}

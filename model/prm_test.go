@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
@@ -20,7 +21,7 @@ func TestPRM(t *testing.T) {
 	b := scoredBatch(t, p, policy, 1, 1)
 	scored, _, err := p.Score(bg, prm, b, 1)
 	require.NoError(t, err)
-	require.Equal(t, b.OldLogProbs, scored)
+	require.Equal(t, b.Columns[batch.OldLogProbs], scored)
 	pair, err := PairFingerprint(policy, prm)
 	require.NoError(t, err)
 	require.NotEqual(t, mark(t, policy), pair)
@@ -80,7 +81,7 @@ func TestPromises(t *testing.T) {
 	for row, of := range values {
 		for at, f := range of {
 			target := float64(at) / 6
-			b.Returns[row][at] = float32(target)
+			b.Columns[batch.Returns][row][at] = float32(target)
 			if b.Mask[row][at] {
 				targets, chances = append(targets, target), append(chances, sigmoid(float64(f)))
 				mean += sigmoid(float64(f))

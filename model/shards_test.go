@@ -7,6 +7,8 @@ import (
 
 	"github.com/gomlx/go-xla/pjrt"
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // A micro-batch is computed by the device of its shard, in the order of its shard, and each once.
@@ -57,7 +59,7 @@ func TestShardsGiveTheSameBits(t *testing.T) {
 		var batches []MicroBatch
 		for i := range 9 {
 			b := batchOf(randomRows(uint64(i), p.c, 3, 7), float32(i)-3.3)
-			b.Returns, b.OldValues = b.Advantages, b.OldLogProbs
+			b.Columns[batch.Returns], b.Columns[batch.OldValues] = b.Columns[batch.Advantages], b.Columns[batch.OldLogProbs]
 			batches = append(batches, b)
 		}
 		none := batches[0]
@@ -190,7 +192,7 @@ func TestShardsAddUp(t *testing.T) {
 	var batches []MicroBatch
 	for i := range 5 {
 		b := scoredBatch(t, p, s, uint64(i), 1)
-		b.OldLogProbs[0][3] += 0.1 * float32(i%3)
+		b.Columns[batch.OldLogProbs][0][3] += 0.1 * float32(i%3)
 		batches = append(batches, b)
 	}
 	whole, want, err := p.Update(bg, twin(t, p, s), batches, testSettings())

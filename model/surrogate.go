@@ -3,6 +3,7 @@ package model
 import (
 	"github.com/gomlx/gomlx/core/graph"
 
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
@@ -13,23 +14,23 @@ type ratioNodes struct{ ratio, inside, logProb, zero, one *graph.Node }
 // surrogate computes the loss of each token before its weight, its derivative by the
 // token's log-prob, and whether a bound acted, [n] each. A weight in front of the
 // log-prob is not differentiated.
-func (p *Programs) surrogate(r ratioNodes, columns []*graph.Node, knobs *graph.Node) (value, slope, bound *graph.Node) {
+func (p *Programs) surrogate(r ratioNodes, columns columnNodes, knobs *graph.Node) (value, slope, bound *graph.Node) {
 	zero, one := r.zero, r.one
-	advantage := columns[columnAdvantage]
+	advantage := columns.own[batch.Advantages]
 	weighted := func(weight *graph.Node) (value, slope *graph.Node) {
 		slope = graph.Neg(graph.Mul(weight, advantage))
 		return graph.Mul(slope, r.logProb), slope
 	}
 	switch p.sh.Loss.Surrogate {
 	case loss.CISPO:
-		high := graph.Add(one, columns[columnHigh])
+		high := graph.Add(one, columns.own[batch.ClipHigh])
 		value, slope = weighted(graph.Min(r.ratio, high))
 		return value, slope, graph.GreaterThan(r.ratio, high)
 	case loss.DPPOTV:
 		value, slope = weighted(graph.Min(r.ratio, element(knobs, knobRatioCap)))
-		moved := graph.Sub(graph.Exp(r.logProb), graph.Exp(columns[columnOld]))
+		moved := graph.Sub(graph.Exp(r.logProb), graph.Exp(columns.own[batch.OldLogProbs]))
 		beyond := graph.Where(graph.GreaterThan(advantage, zero),
-			graph.GreaterThan(moved, columns[columnHigh]), graph.LessThan(moved, graph.Neg(columns[columnLow])))
+			graph.GreaterThan(moved, columns.own[batch.ClipHigh]), graph.LessThan(moved, graph.Neg(columns.own[batch.ClipLow])))
 		return graph.Where(beyond, zero, value), graph.Where(beyond, zero, slope), beyond
 	case loss.SAPO:
 		tau := graph.Where(graph.GreaterThan(advantage, zero), element(knobs, knobTauPositive), element(knobs, knobTauNegative))
@@ -39,7 +40,7 @@ func (p *Programs) surrogate(r ratioNodes, columns []*graph.Node, knobs *graph.N
 		return graph.Div(graph.Mul(four, gate), tau), graph.Where(r.inside, slope, zero), graph.LessThan(tau, zero)
 	default:
 		plain := graph.Neg(graph.Mul(r.ratio, advantage))
-		bounds := []*graph.Node{graph.Sub(one, columns[columnLow]), graph.Add(one, columns[columnHigh])}
+		bounds := []*graph.Node{graph.Sub(one, columns.own[batch.ClipLow]), graph.Add(one, columns.own[batch.ClipHigh])}
 		bounded := graph.Neg(graph.Mul(graph.Min(graph.Max(r.ratio, bounds[0]), bounds[1]), advantage))
 		clipped := graph.GreaterThan(bounded, plain)
 		value = graph.Where(clipped, bounded, plain)

@@ -50,7 +50,7 @@ type Settings struct {
 }
 
 // UpdateMetrics are the results of an update, at the parameters before it. The parts of
-// the loss are sums over the minibatch by MicroBatch.Weights; fractions and the
+// the loss are sums over the minibatch by batch.Weights; fractions and the
 // last two KLs are means over its tokens, weighted by row. The fields of
 // reference.PolicyLoss have the same names.
 type UpdateMetrics struct {
@@ -95,7 +95,7 @@ type UpdateMetrics struct {
 //
 //	L = Σ w·max(−ρA, −clip(ρ, 1−low, 1+high)·A) − c·Σ w·entropy + β·Σ w·kl
 //
-// where w is the token's weight (MicroBatch.Weights) and ρ, by default, exp(log-prob
+// where w is the token's weight (batch.Weights) and ρ, by default, exp(log-prob
 // − old log-prob) with the difference clamped to ±20. LossOptions select the parts of the
 // loss. Each minibatch of each epoch is one call.
 //
@@ -222,7 +222,7 @@ func (p *Programs) gradient(batches []MicroBatch, k Settings, supervised bool) (
 	if err := k.check(p.sh.Loss); err != nil {
 		return nil, err
 	}
-	all, tokens, err := p.packAll(batches, func(b MicroBatch) []column { return p.policyColumns(b, k, supervised) })
+	all, tokens, err := p.packAll(batches, p.sh.Loss.reads(k, supervised))
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 func mark(t testing.TB, s *State) string {
@@ -35,11 +37,11 @@ func scoredBatch(t testing.TB, p *Programs, s *State, seed uint64, temperature f
 	b.Lengths[1]-- // a shorter row
 	b.Mask[1][p.sh.Sequence-1] = false
 	var err error
-	b.OldLogProbs, _, err = p.Score(bg, s, b, temperature)
+	b.Columns[batch.OldLogProbs], _, err = p.Score(bg, s, b, temperature)
 	require.NoError(t, err)
-	for r := range b.Advantages {
-		for i := range b.Advantages[r] {
-			b.Advantages[r][i] = float32(r) - 0.7
+	for r := range b.Columns[batch.Advantages] {
+		for i := range b.Columns[batch.Advantages][r] {
+			b.Columns[batch.Advantages][r][i] = float32(r) - 0.7
 		}
 	}
 	return b
@@ -94,7 +96,7 @@ func TestRowWeightZeroIsAPadRow(t *testing.T) {
 	require.NoError(t, err)
 	defer whole.Free()
 	require.Equal(t, 7, m.Tokens)
-	cut := MicroBatch{IDs: b.IDs[:2], Lengths: b.Lengths[:2], Mask: b.Mask[:2], OldLogProbs: b.OldLogProbs[:2], Advantages: b.Advantages[:2]}
+	cut := MicroBatch{IDs: b.IDs[:2], Lengths: b.Lengths[:2], Mask: b.Mask[:2], Columns: batch.Columns{batch.OldLogProbs: b.Columns[batch.OldLogProbs][:2], batch.Advantages: b.Columns[batch.Advantages][:2]}}
 	without, _, err := p.Update(bg, twin(t, p, s), []MicroBatch{cut}, testSettings())
 	require.NoError(t, err)
 	defer without.Free()
@@ -170,9 +172,9 @@ func TestNonFiniteUpdatesAreSkipped(t *testing.T) {
 	require.NoError(t, err)
 	defer first.Free()
 	for name, spoil := range map[string]func(*MicroBatch){
-		"infinite advantage": func(b *MicroBatch) { b.Advantages[0][4] = float32(math.Inf(1)) },
-		"no number":          func(b *MicroBatch) { b.Advantages[0][4] = float32(math.NaN()) },
-		"no old log-prob":    func(b *MicroBatch) { b.OldLogProbs[2][5] = float32(math.NaN()) },
+		"infinite advantage": func(b *MicroBatch) { b.Columns[batch.Advantages][0][4] = float32(math.Inf(1)) },
+		"no number":          func(b *MicroBatch) { b.Columns[batch.Advantages][0][4] = float32(math.NaN()) },
+		"no old log-prob":    func(b *MicroBatch) { b.Columns[batch.OldLogProbs][2][5] = float32(math.NaN()) },
 	} {
 		good, b := scoredBatch(t, p, first, 2, 1), scoredBatch(t, p, first, 1, 1)
 		spoil(&b)
@@ -193,7 +195,7 @@ func TestBadBatchesAreRefused(t *testing.T) {
 		"length":           func(b *MicroBatch, _ *Settings) { b.Lengths[0] = 8 },
 		"id":               func(b *MicroBatch, _ *Settings) { b.IDs[0][0] = 37 },
 		"rows":             func(b *MicroBatch, _ *Settings) { b.IDs = append(b.IDs, b.IDs[0]) },
-		"no old":           func(b *MicroBatch, _ *Settings) { b.OldLogProbs = nil },
+		"no old":           func(b *MicroBatch, _ *Settings) { b.Columns[batch.OldLogProbs] = nil },
 		"all pad":          func(b *MicroBatch, _ *Settings) { b.RowWeights = []float32{0, 0, 0} },
 		"beta":             func(_ *MicroBatch, k *Settings) { k.Beta1 = 1 },
 		"rate":             func(_ *MicroBatch, k *Settings) { k.LearningRate = float32(math.NaN()) },
@@ -269,7 +271,7 @@ func TestAdamW(t *testing.T) {
 func TestSupervisedUpdateLearns(t *testing.T) {
 	p, s := tinyPrograms(t, tiny())
 	b := batchOf(randomRows(9, p.c, 3, 7), 0)
-	b.OldLogProbs, b.Advantages = nil, nil
+	b.Columns[batch.OldLogProbs], b.Columns[batch.Advantages] = nil, nil
 	k := testSettings()
 	k.LearningRate, k.EntropyCoefficient = 0.01, 0
 	var first, last float64

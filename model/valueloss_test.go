@@ -7,6 +7,7 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
@@ -14,8 +15,8 @@ func valueBatch(batches []MicroBatch, values [][][]float32) ValueBatch {
 	var out ValueBatch
 	for i, b := range batches {
 		out.Values = append(out.Values, doubles(values[i])...)
-		out.OldValues = append(out.OldValues, doubles(b.OldValues)...)
-		out.Returns = append(out.Returns, doubles(b.Returns)...)
+		out.OldValues = append(out.OldValues, doubles(b.Columns[batch.OldValues])...)
+		out.Returns = append(out.Returns, doubles(b.Columns[batch.Returns])...)
 		for r := range b.IDs {
 			out.Mask = append(out.Mask, b.Mask[r])
 			out.RowWeights = append(out.RowWeights, float64(b.rowWeight(r)))
@@ -29,7 +30,7 @@ func valueLossOnly(p *Programs) *program {
 	n, wide := p.sh.MicroBatch*p.sh.Sequence, p.net.wide
 	return &program{name: "value loss", device: p.device, build: func(in *inputs) []*graph.Node {
 		values := in.next(wide, n)
-		by, metrics := valueLoss(values, in.columns(wide, criticColumnCount, n), element(in.next(wide, 1), 0))
+		by, metrics := valueLoss(values, in.columns(wide, CriticSettings{}.reads(), n), element(in.next(wide, 1), 0))
 		return []*graph.Node{by, metrics}
 	}}
 }
@@ -53,7 +54,7 @@ func TestValueLossIsTheReference(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, clip > 0, want.ClipFraction > 0)
 			require.NoError(t, Weigh(batches, a, 0))
-			all, _, err := p.packAll(batches, func(b MicroBatch) []column { return criticColumns(b, k) })
+			all, _, err := p.packAll(batches, k.reads())
 			require.NoError(t, err)
 			metrics := make([]float64, criticMetricCount)
 			row := 0
@@ -88,7 +89,7 @@ func runValueLoss(t *testing.T, p *Programs, prog *program, b packed, values [][
 	for _, x := range []struct {
 		v    []float32
 		dims []int
-	}{{flat, []int{n}}, {b.columns, []int{criticColumnCount, n}}, {k.knobs(), []int{1}}} {
+	}{{flat, []int{n}}, {b.columns, []int{len(b.columns) / n, n}}, {k.knobs(), []int{1}}} {
 		buf, err := upload(p.device, 0, x.v, x.dims...)
 		require.NoError(t, err)
 		args = append(args, buf)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
@@ -45,15 +46,15 @@ func TestCriticOfThreeValues(t *testing.T) {
 	// Only the first number is learned.
 	alone := b
 	alone.Values = 3
-	alone.Mask, alone.Returns, alone.OldValues = nil, nil, nil
+	alone.Mask, alone.Columns[batch.Returns], alone.Columns[batch.OldValues] = nil, nil, nil
 	for r := range b.Mask {
 		var mask []bool
 		var returns, old []float32
 		for at, yes := range b.Mask[r] {
 			mask = append(mask, yes, false, false)
-			returns, old = append(returns, b.Returns[r][at], 100, 100), append(old, b.OldValues[r][at], 100, 100)
+			returns, old = append(returns, b.Columns[batch.Returns][r][at], 100, 100), append(old, b.Columns[batch.OldValues][r][at], 100, 100)
 		}
-		alone.Mask, alone.Returns, alone.OldValues = append(alone.Mask, mask), append(alone.Returns, returns), append(alone.OldValues, old)
+		alone.Mask, alone.Columns[batch.Returns], alone.Columns[batch.OldValues] = append(alone.Mask, mask), append(alone.Columns[batch.Returns], returns), append(alone.Columns[batch.OldValues], old)
 	}
 	for _, of := range []*MicroBatch{&b, &alone} {
 		batches := []MicroBatch{*of}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // A row in a narrower micro-batch has the figures that it has in a wide one, but for rounding, and
@@ -29,7 +31,7 @@ func TestNarrowerMicroBatches(t *testing.T) {
 	var wide, narrow []MicroBatch
 	for i, width := range []int{12, 7, 5} {
 		b := batchOf(randomRows(uint64(i), p.c, 3, width), float32(i)-0.7)
-		b.Returns, b.OldValues = b.Advantages, b.OldLogProbs
+		b.Columns[batch.Returns], b.Columns[batch.OldValues] = b.Columns[batch.Advantages], b.Columns[batch.OldLogProbs]
 		wide = append(wide, b)
 		b.Width = width
 		narrow = append(narrow, b)
@@ -49,7 +51,7 @@ func TestNarrowerMicroBatches(t *testing.T) {
 			same(want[r], got[r], narrow[i].Lengths[r], "log-probs")
 			same(values[0][r], values[1][r], narrow[i].Lengths[r], "values")
 		}
-		narrow[i].OldLogProbs, wide[i].OldLogProbs = got, got
+		narrow[i].Columns[batch.OldLogProbs], wide[i].Columns[batch.OldLogProbs] = got, got
 	}
 	update := func(batches []MicroBatch) (UpdateMetrics, CriticMetrics) {
 		own, err := p.NewState(tinyParams(tiny()))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -209,16 +210,18 @@ func (w *work) selfTestRows(s model.Shapes, draws *rand.Rand) []model.MicroBatch
 	var out []model.MicroBatch
 	for range selfTestBatches {
 		b := model.MicroBatch{
-			OldLogProbs: fill(near(-2)), RefLogProbs: fill(near(-2)), Advantages: fill(near(-0.5)),
-			Returns: fill(near(0)), OldValues: fill(near(0)),
-			KLCoefficients: fill(func() float32 { return 1 }),
+			Columns: batch.Columns{
+				batch.OldLogProbs: fill(near(-2)), batch.RefLogProbs: fill(near(-2)), batch.Advantages: fill(near(-0.5)),
+				batch.Returns: fill(near(0)), batch.OldValues: fill(near(0)),
+				batch.KLCoefficients: fill(func() float32 { return 1 }),
+			},
 		}
 		mask := slices.Concat(make([]bool, s.Sequence/2), slices.Repeat([]bool{true}, s.Sequence-s.Sequence/2))
 		for range s.MicroBatch {
 			b.IDs = append(b.IDs, w.legalIDs(s.Sequence, draws))
 			b.Lengths = append(b.Lengths, int32(s.Sequence))
 			b.Mask = append(b.Mask, mask)
-			b.Turns = append(b.Turns, slices.Repeat([]int32{1}, s.Sequence))
+			b.Columns[batch.Turns] = append(b.Columns[batch.Turns], slices.Repeat([]float32{1}, s.Sequence))
 		}
 		out = append(out, b)
 	}
@@ -235,10 +238,10 @@ func valuedRows(batches []model.MicroBatch, values int) {
 			var returns, old []float32
 			for t, yes := range mask {
 				for range values {
-					wide, returns, old = append(wide, yes), append(returns, b.Returns[r][t]), append(old, b.OldValues[r][t])
+					wide, returns, old = append(wide, yes), append(returns, b.Columns[batch.Returns][r][t]), append(old, b.Columns[batch.OldValues][r][t])
 				}
 			}
-			b.Mask[r], b.Returns[r], b.OldValues[r] = wide, returns, old
+			b.Mask[r], b.Columns[batch.Returns][r], b.Columns[batch.OldValues][r] = wide, returns, old
 		}
 	}
 }

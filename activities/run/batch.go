@@ -6,6 +6,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/loss"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -52,8 +53,8 @@ func emptyMicroBatch(b, width int) model.MicroBatch {
 	for range b {
 		m.IDs = append(m.IDs, make([]int32, width))
 		m.Mask = append(m.Mask, make([]bool, width))
-		m.OldLogProbs = append(m.OldLogProbs, make([]float32, width))
-		m.Advantages = append(m.Advantages, make([]float32, width))
+		m.Columns[batch.OldLogProbs] = append(m.Columns[batch.OldLogProbs], make([]float32, width))
+		m.Columns[batch.Advantages] = append(m.Columns[batch.Advantages], make([]float32, width))
 	}
 	return m
 }
@@ -84,32 +85,32 @@ func Minibatch(rows []BatchRow, sh model.Shapes, u spec.Update, divisor float64)
 	out := laidOut(rows, sh, func(m *model.MicroBatch) {
 		b := sh.MicroBatch
 		if len(u.ClipTurns) > 0 {
-			m.ClipLow, m.ClipHigh = zeros(b, m.Width), zeros(b, m.Width)
+			m.Columns[batch.ClipLow], m.Columns[batch.ClipHigh] = zeros(b, m.Width), zeros(b, m.Width)
 		}
 		if loss.Ratio(u.Ratio) == loss.TurnRatio {
-			m.Turns = make([][]int32, b)
+			m.Columns[batch.Turns] = make([][]float32, b)
 		}
 		if rows[0].Reference != nil {
-			m.RefLogProbs = make([][]float32, b)
+			m.Columns[batch.RefLogProbs] = make([][]float32, b)
 		}
 		if u.KLFirstTurn > 0 {
-			m.KLCoefficients = zeros(b, m.Width)
+			m.Columns[batch.KLCoefficients] = zeros(b, m.Width)
 		}
 	}, func(m *model.MicroBatch, i int, r BatchRow) {
-		m.Mask[i], m.OldLogProbs[i], m.Advantages[i] = r.Mask[:m.Width], r.Old, r.Advantages
-		if m.RefLogProbs != nil {
-			m.RefLogProbs[i] = r.Reference
+		m.Mask[i], m.Columns[batch.OldLogProbs][i], m.Columns[batch.Advantages][i] = r.Mask[:m.Width], r.Old, r.Advantages
+		if m.Columns[batch.RefLogProbs] != nil {
+			m.Columns[batch.RefLogProbs][i] = r.Reference
 		}
-		if m.Turns != nil {
-			m.Turns[i] = r.Turns
+		if m.Columns[batch.Turns] != nil {
+			m.Columns[batch.Turns][i] = batch.Numbers(r.Turns)
 		}
 		for t, turn := range r.Turns[:m.Width] {
-			if m.ClipLow != nil && r.Mask[t] {
+			if m.Columns[batch.ClipLow] != nil && r.Mask[t] {
 				c := u.Clip(int(turn))
-				m.ClipLow[i][t], m.ClipHigh[i][t] = float32(c.Low), float32(c.High)
+				m.Columns[batch.ClipLow][i][t], m.Columns[batch.ClipHigh][i][t] = float32(c.Low), float32(c.High)
 			}
-			if m.KLCoefficients != nil && r.Mask[t] {
-				m.KLCoefficients[i][t] = float32(u.KL(int(turn)))
+			if m.Columns[batch.KLCoefficients] != nil && r.Mask[t] {
+				m.Columns[batch.KLCoefficients][i][t] = float32(u.KL(int(turn)))
 			}
 		}
 	})
@@ -121,7 +122,7 @@ func Minibatch(rows []BatchRow, sh model.Shapes, u spec.Update, divisor float64)
 // is the mean over all numbers that are learned (loss.TokenMean), whatever the policy's aggregation.
 func CriticMinibatch(rows []BatchRow, sh model.Shapes, u spec.Update, divisor float64, values int) ([]model.MicroBatch, error) {
 	out := laidOut(rows, sh, func(m *model.MicroBatch) {
-		m.Returns, m.OldValues = make([][]float32, sh.MicroBatch), make([][]float32, sh.MicroBatch)
+		m.Columns[batch.Returns], m.Columns[batch.OldValues] = make([][]float32, sh.MicroBatch), make([][]float32, sh.MicroBatch)
 		if values > 1 {
 			m.Values = values
 			for i := range m.Mask {
@@ -133,7 +134,7 @@ func CriticMinibatch(rows []BatchRow, sh model.Shapes, u spec.Update, divisor fl
 		if r.Learns != nil {
 			learns = r.Learns
 		}
-		m.Mask[i], m.Returns[i], m.OldValues[i] = learns[:values*m.Width], r.Returns, r.OldValues
+		m.Mask[i], m.Columns[batch.Returns][i], m.Columns[batch.OldValues][i] = learns[:values*m.Width], r.Returns, r.OldValues
 	})
 	if values > 1 {
 		return weighed(out, rows, string(loss.TokenMean), 0)

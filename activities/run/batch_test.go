@@ -8,6 +8,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/safetensors"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -81,7 +82,7 @@ func TestBatchOfWhatTheCriticLearns(t *testing.T) {
 	laid, err := CriticMinibatch(got, sh, spec.Update{Aggregation: "token_mean"}, 1, 1)
 	require.NoError(t, err)
 	require.Equal(t, rows[2].Learns, laid[1].Mask[0])
-	require.Equal(t, []float32{0, 1, 0}, laid[1].Weights[0], "the only token that is learned")
+	require.Equal(t, []float32{0, 1, 0}, laid[1].Columns[batch.Weights][0], "the only token that is learned")
 	laid, err = Minibatch(got, sh, spec.Update{Aggregation: "token_mean"}, 1)
 	require.NoError(t, err)
 	require.Equal(t, someBatch()[2].Mask, laid[1].Mask[0], "the policy learns where it did")
@@ -107,9 +108,9 @@ func TestBatchOfSeveralValues(t *testing.T) {
 	require.Len(t, laid, 2)
 	require.Equal(t, 2, laid[0].Values)
 	third := float32(1) / 3
-	require.Equal(t, []float32{0, 0, third, third, 0, 0}, laid[0].Weights[0])
-	require.Equal(t, []float32{0, 0, 0, 0, 0, third}, laid[1].Weights[0])
-	require.Equal(t, rows[2].OldValues, laid[1].OldValues[0])
+	require.Equal(t, []float32{0, 0, third, third, 0, 0}, laid[0].Columns[batch.Weights][0])
+	require.Equal(t, []float32{0, 0, 0, 0, 0, third}, laid[1].Columns[batch.Weights][0])
+	require.Equal(t, rows[2].OldValues, laid[1].Columns[batch.OldValues][0])
 	require.Equal(t, make([]bool, 6), laid[1].Mask[1], "padding")
 }
 
@@ -178,13 +179,13 @@ func TestBatchOfACritic(t *testing.T) {
 	}
 	laid, err := Minibatch(got, model.Shapes{MicroBatch: 2, Sequence: 3}, spec.Update{Aggregation: "token_mean"}, 1)
 	require.NoError(t, err)
-	require.Equal(t, got[2].Reference, laid[1].RefLogProbs[0])
-	require.Nil(t, laid[1].RefLogProbs[1], "padding")
-	require.Nil(t, laid[1].Returns, "the policy does not learn them")
+	require.Equal(t, got[2].Reference, laid[1].Columns[batch.RefLogProbs][0])
+	require.Nil(t, laid[1].Columns[batch.RefLogProbs][1], "padding")
+	require.Nil(t, laid[1].Columns[batch.Returns], "the policy does not learn them")
 	laid, err = CriticMinibatch(got, model.Shapes{MicroBatch: 2, Sequence: 3}, spec.Update{Aggregation: "token_mean"}, 1, 1)
 	require.NoError(t, err)
-	require.Equal(t, got[2].Returns, laid[1].Returns[0])
-	require.Nil(t, laid[1].Returns[1], "padding")
+	require.Equal(t, got[2].Returns, laid[1].Columns[batch.Returns][0])
+	require.Nil(t, laid[1].Columns[batch.Returns][1], "padding")
 	got, err = DecodeBatch(raw, 2, 3, 0, false)
 	require.NoError(t, err)
 	require.Nil(t, got[0].Returns)
@@ -236,21 +237,21 @@ func TestMinibatch(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, got, 2)
 	require.Equal(t, []float32{1, 0}, got[1].RowWeights)
-	require.Equal(t, []float32{0, 0.25, 0.25}, got[0].Weights[0], "four tokens in all")
-	require.Equal(t, []float32{0, 0.25, 0}, got[1].Weights[0])
-	require.Equal(t, []float32{0, 0.1, 0.3}, got[0].ClipLow[0])
-	require.Equal(t, []float32{0, 0, 0.4}, got[0].ClipHigh[1], "turn 3 has the last bounds")
+	require.Equal(t, []float32{0, 0.25, 0.25}, got[0].Columns[batch.Weights][0], "four tokens in all")
+	require.Equal(t, []float32{0, 0.25, 0}, got[1].Columns[batch.Weights][0])
+	require.Equal(t, []float32{0, 0.1, 0.3}, got[0].Columns[batch.ClipLow][0])
+	require.Equal(t, []float32{0, 0, 0.4}, got[0].Columns[batch.ClipHigh][1], "turn 3 has the last bounds")
 	u = spec.Update{Aggregation: "seq_mean_token_sum"}
 	got, err = Minibatch(rows[:1], model.Shapes{MicroBatch: 2, Sequence: 3}, u, 0)
 	require.NoError(t, err)
-	require.Equal(t, []float32{0, 1, 1}, got[0].Weights[0])
-	require.Nil(t, got[0].ClipLow)
+	require.Equal(t, []float32{0, 1, 1}, got[0].Columns[batch.Weights][0])
+	require.Nil(t, got[0].Columns[batch.ClipLow])
 	// By turn: of two rows, the first has a token in each of two turns.
 	rows[0].Turns, rows[1].Turns = []int32{0, 1, 2}, []int32{0, 1, 1}
 	rows[1].Mask = []bool{false, true, true}
 	got, err = Minibatch(rows[:2], model.Shapes{MicroBatch: 2, Sequence: 3}, spec.Update{Aggregation: "turn_mean"}, 0)
 	require.NoError(t, err)
-	require.Equal(t, [][]float32{{0, 0.5, 0.5}, {0, 0.25, 0.25}}, got[0].Weights)
+	require.Equal(t, [][]float32{{0, 0.5, 0.5}, {0, 0.25, 0.25}}, got[0].Columns[batch.Weights])
 	_, err = Minibatch(rows, model.Shapes{MicroBatch: 2, Sequence: 3}, spec.Update{Aggregation: "none"}, 0)
 	require.ErrorIs(t, err, store.ErrInvalid)
 }

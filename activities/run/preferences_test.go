@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // The step of a process reward model has its own log-probs as the old ones, and the weights of preferences as
@@ -24,15 +25,15 @@ func TestPreferences(t *testing.T) {
 	require.Len(t, got, 2)
 	for n := range 3 {
 		m, i := got[n/2], n%2
-		require.Equal(t, rows[n].OldValues, m.OldLogProbs[i])
-		require.Equal(t, rows[n].Returns, m.Advantages[i])
+		require.Equal(t, rows[n].OldValues, m.Columns[batch.OldLogProbs][i])
+		require.Equal(t, rows[n].Returns, m.Columns[batch.Advantages][i])
 		require.Equal(t, rows[n].Mask, m.Mask[i])
 		want := []float32{0, 1, 1}
 		if n == 1 {
 			want[2] = 0
 		}
-		require.Equal(t, want, m.Weights[i], "row %d", n)
-		require.Nil(t, m.RefLogProbs)
+		require.Equal(t, want, m.Columns[batch.Weights][i], "row %d", n)
+		require.Nil(t, m.Columns[batch.RefLogProbs])
 		v := float32(10 * n)
 		require.Equal(t, []float32{v, v + 1, v + 2}, rows[n].Old)
 		require.Equal(t, []float32{9, 9, 9}, rows[n].Advantages)

@@ -4,6 +4,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -31,13 +32,13 @@ func Imitate(batches []model.MicroBatch, rows []BatchRow, b int, coefficient flo
 			continue
 		}
 		m, i := &batches[at/b], at%b
-		if m.Supervised == nil {
-			m.Supervised = make([][]bool, len(m.IDs))
+		if m.Columns[batch.Supervised] == nil {
+			m.Columns[batch.Supervised] = make([][]float32, len(m.IDs))
 		}
-		m.RowWeights[i], m.Supervised[i] = 1, r.Mask
+		m.RowWeights[i], m.Columns[batch.Supervised][i] = 1, batch.Flags(r.Mask)
 		for t, yes := range r.Mask {
 			if yes {
-				m.Weights[i][t] = weight
+				m.Columns[batch.Weights][i][t] = weight
 			}
 		}
 	}

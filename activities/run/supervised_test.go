@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -30,17 +31,17 @@ func TestImitate(t *testing.T) {
 	const sixth = float32(1) / 6
 	Imitate(batches, rows, 2, 2)
 	require.Equal(t, [][]float32{{1, 1}, {1, 1}, {1, 0}}, [][]float32{batches[0].RowWeights, batches[1].RowWeights, batches[2].RowWeights})
-	require.Equal(t, []float32{0, sixth, sixth, 0}, batches[0].Weights[0])
-	require.Equal(t, []float32{0, .5, .5, .5}, batches[0].Weights[1], "2 over four tokens")
-	require.Equal(t, []float32{0, 0, .5, 0}, batches[2].Weights[0])
-	require.Equal(t, [][]bool{nil, {false, true, true, true}}, batches[0].Supervised)
-	require.Nil(t, batches[1].Supervised)
-	require.Equal(t, [][]bool{{false, false, true, false}, nil}, batches[2].Supervised)
+	require.Equal(t, []float32{0, sixth, sixth, 0}, batches[0].Columns[batch.Weights][0])
+	require.Equal(t, []float32{0, .5, .5, .5}, batches[0].Columns[batch.Weights][1], "2 over four tokens")
+	require.Equal(t, []float32{0, 0, .5, 0}, batches[2].Columns[batch.Weights][0])
+	require.Equal(t, [][]float32{nil, {0, 1, 1, 1}}, batches[0].Columns[batch.Supervised])
+	require.Nil(t, batches[1].Columns[batch.Supervised])
+	require.Equal(t, [][]float32{{0, 0, 1, 0}, nil}, batches[2].Columns[batch.Supervised])
 
 	none, err := Minibatch(rows[2:4], sh, spec.Update{Aggregation: "token_mean"}, 1)
 	require.NoError(t, err)
 	Imitate(none, rows[2:4], 2, 2)
-	require.Nil(t, none[0].Supervised)
+	require.Nil(t, none[0].Columns[batch.Supervised])
 	empty := []BatchRow{row(0, true, false, false, false, false), row(1, false, false, true, false, false)}
 	batches, err = Minibatch(empty, sh, spec.Update{Aggregation: "token_mean"}, 1)
 	require.NoError(t, err)

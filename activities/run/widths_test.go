@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -64,9 +65,9 @@ func TestMinibatchOfWidths(t *testing.T) {
 		for at, place := range places {
 			if place >= 0 {
 				is, was := got[at/2], want[place/2]
-				require.Equal(t, was.Weights[place%2][:is.Width], is.Weights[at%2], "%s, row %d", aggregation, place)
+				require.Equal(t, was.Columns[batch.Weights][place%2][:is.Width], is.Columns[batch.Weights][at%2], "%s, row %d", aggregation, place)
 				require.Equal(t, was.IDs[place%2][:is.Width], is.IDs[at%2])
-				require.Equal(t, was.ClipHigh[place%2][:is.Width], is.ClipHigh[at%2][:is.Width])
+				require.Equal(t, was.Columns[batch.ClipHigh][place%2][:is.Width], is.Columns[batch.ClipHigh][at%2][:is.Width])
 			}
 		}
 	}

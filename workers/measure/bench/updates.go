@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
 	"github.com/reprise-rl/reprise/workers/measure/speed"
@@ -31,7 +32,7 @@ func newUpdates(device *model.Device, options model.DeviceOptions, c model.Confi
 	}()
 	for group := range algorithmGroups {
 		b := speed.Rows(c, starterShape, group)
-		b.RefLogProbs, b.Returns, b.OldValues = b.OldLogProbs, b.Advantages, b.Advantages
+		b.Columns[batch.RefLogProbs], b.Columns[batch.Returns], b.Columns[batch.OldValues] = b.Columns[batch.OldLogProbs], b.Columns[batch.Advantages], b.Columns[batch.Advantages]
 		u.all = append(u.all, b)
 	}
 	u.kept = u.all[:algorithmKept]
@@ -187,7 +188,7 @@ func addRow(to *model.MicroBatch, ids []int32) {
 		mask[t], old[t], advantages[t] = true, -6, 1
 	}
 	to.IDs, to.Lengths, to.Mask = append(to.IDs, ids), append(to.Lengths, int32(len(ids))), append(to.Mask, mask)
-	to.OldLogProbs, to.Advantages = append(to.OldLogProbs, old), append(to.Advantages, advantages)
+	to.Columns[batch.OldLogProbs], to.Columns[batch.Advantages] = append(to.Columns[batch.OldLogProbs], old), append(to.Columns[batch.Advantages], advantages)
 }
 
 func (u *updates) criticBeside() ([]workload, error) {

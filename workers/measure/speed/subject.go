@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
@@ -132,7 +133,7 @@ func Rows(c model.Config, shape Shape, number int) model.MicroBatch {
 			}
 		}
 		b.IDs, b.Lengths = append(b.IDs, ids), append(b.Lengths, int32(width))
-		b.Mask, b.OldLogProbs, b.Advantages = append(b.Mask, mask), append(b.OldLogProbs, old), append(b.Advantages, advantages)
+		b.Mask, b.Columns[batch.OldLogProbs], b.Columns[batch.Advantages] = append(b.Mask, mask), append(b.Columns[batch.OldLogProbs], old), append(b.Columns[batch.Advantages], advantages)
 		b.RowWeights = append(b.RowWeights, 1)
 	}
 	return b

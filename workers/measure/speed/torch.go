@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 //go:embed torch.py
@@ -81,7 +82,7 @@ func writeTorch(dir string, s *subject) error {
 		},
 	}
 	for _, b := range s.batches {
-		w.Batches = append(w.Batches, torchBatch{IDs: b.IDs, Mask: ahead(b.Mask), Old: ahead(b.OldLogProbs), Advantages: ahead(b.Advantages)})
+		w.Batches = append(w.Batches, torchBatch{IDs: b.IDs, Mask: ahead(b.Mask), Old: ahead(b.Columns[batch.OldLogProbs]), Advantages: ahead(b.Columns[batch.Advantages])})
 	}
 	body, err := json.Marshal(w)
 	if err != nil {
