@@ -24,8 +24,8 @@ func wideConfig() Config {
 }
 
 // batchOf makes a micro-batch with a loss on the second half of each row.
-func batchOf(ids [][]int32, advantage float32) MicroBatch {
-	b := MicroBatch{IDs: ids}
+func batchOf(ids [][]int32, advantage float32) batch.MicroBatch {
+	b := batch.MicroBatch{IDs: ids}
 	for _, row := range ids {
 		mask, old, adv := make([]bool, len(row)), make([]float32, len(row)), make([]float32, len(row))
 		for t := len(row) / 2; t < len(row); t++ {
@@ -73,7 +73,7 @@ func BenchmarkScore(b *testing.B) {
 func BenchmarkUpdate(b *testing.B) {
 	eachRecompute(b, func(b *testing.B, keep bool) {
 		p, s := benchPrograms(b, keep)
-		var batches []MicroBatch
+		var batches []batch.MicroBatch
 		for i := range 4 {
 			batches = append(batches, batchOf(randomRows(uint64(i), benchConfig(), 16, 128), 1))
 		}
@@ -111,7 +111,7 @@ func updateAtSize(b *testing.B, keep bool) {
 	s, err := p.NewState(NewParams(c, draw.Address{Purpose: draw.Weights}))
 	require.NoError(b, err)
 	defer func() { s.Free() }()
-	batches := []MicroBatch{batchOf(randomRows(1, c, 2, 64), 1), batchOf(randomRows(2, c, 2, 64), -1)}
+	batches := []batch.MicroBatch{batchOf(randomRows(1, c, 2, 64), 1), batchOf(randomRows(2, c, 2, 64), -1)}
 	begin := processorTime(b)
 	for b.Loop() {
 		s, _, err = p.Update(bg, s, batches, testSettings())
@@ -127,7 +127,7 @@ func BenchmarkCriticUpdate(b *testing.B) {
 	s, err := p.NewState(NewCritic(NewParams(benchConfig(), draw.Address{Purpose: draw.Weights})))
 	require.NoError(b, err)
 	defer func() { s.Free() }()
-	var batches []MicroBatch
+	var batches []batch.MicroBatch
 	for i := range 4 {
 		x := batchOf(randomRows(uint64(i), c, 16, 128), 1)
 		x.Columns[batch.Returns], x.Columns[batch.OldValues] = x.Columns[batch.Advantages], x.Columns[batch.OldLogProbs]

@@ -7,7 +7,6 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 
 	"github.com/reprise-rl/reprise/model/batch"
-	"github.com/reprise-rl/reprise/model/loss"
 )
 
 // read is a column that a loss reads, one number for each token.
@@ -55,7 +54,7 @@ type packed struct {
 
 // packAll checks the micro-batches of a minibatch and packs them with the columns that
 // its loss reads. It also returns the number of tokens that are trained on.
-func (p *Programs) packAll(batches []MicroBatch, reads []read) (out []packed, tokens int, err error) {
+func (p *Programs) packAll(batches []batch.MicroBatch, reads []read) (out []packed, tokens int, err error) {
 	var sum, shown float64 // of the tokens' row weights; of supervised tokens
 	given, empty := 0, 0
 	for i, b := range batches {
@@ -66,7 +65,7 @@ func (p *Programs) packAll(batches []MicroBatch, reads []read) (out []packed, to
 		if err != nil {
 			return nil, 0, fmt.Errorf("micro-batch %d: %w", i, err)
 		}
-		if err := b.checkRows(); err != nil {
+		if err := b.Check(); err != nil {
 			return nil, 0, fmt.Errorf("micro-batch %d: %w", i, err)
 		}
 		if max(b.Values, 1) != p.perToken() && len(b.IDs) > 0 {
@@ -82,12 +81,12 @@ func (p *Programs) packAll(batches []MicroBatch, reads []read) (out []packed, to
 		}
 		for r := range b.Mask {
 			for t := range b.Mask[r] {
-				if b.learns(r, t) {
+				if b.Learns(r, t) {
 					x.tokens++
-					if b.shows(r, t) {
-						shown += float64(b.rowWeight(r))
+					if b.Shows(r, t) {
+						shown += float64(b.RowWeight(r))
 					} else {
-						sum += float64(b.rowWeight(r))
+						sum += float64(b.RowWeight(r))
 					}
 				}
 			}
@@ -106,7 +105,7 @@ func (p *Programs) packAll(batches []MicroBatch, reads []read) (out []packed, to
 	}
 	var means [][][]float32
 	if given == 0 {
-		if means, err = weigh(batches, aggregated(loss.TokenMean, 0)); err != nil {
+		if means, err = batch.Means(batches); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -131,10 +130,10 @@ func (p *Programs) packAll(batches []MicroBatch, reads []read) (out []packed, to
 
 // lay returns the columns of a micro-batch in the layout of packed. sum is the sum of the
 // row weights over the tokens of the minibatch.
-func (p *Programs) lay(b MicroBatch, sum float64, reads []read) ([]float32, error) {
+func (p *Programs) lay(b batch.MicroBatch, sum float64, reads []read) ([]float32, error) {
 	rows, each := p.sh.MicroBatch, p.perToken()
 	width := p.sh.Sequence * each
-	if err := b.checkWeights(); err != nil {
+	if err := checkWeights(b); err != nil {
 		return nil, err
 	}
 	out := make([]float32, (everyLoss+len(reads))*rows*width)
@@ -142,7 +141,7 @@ func (p *Programs) lay(b MicroBatch, sum float64, reads []read) ([]float32, erro
 		to := out[i*rows*width:]
 		for r := range b.Mask {
 			for t := range b.Mask[r] {
-				if !b.learns(r, t) {
+				if !b.Learns(r, t) {
 					continue
 				}
 				v, err := of(r, t)
@@ -154,12 +153,12 @@ func (p *Programs) lay(b MicroBatch, sum float64, reads []read) ([]float32, erro
 		}
 		return nil
 	}
-	weight, err := b.reader(read{of: batch.Weights})
+	weight, err := reader(b, read{of: batch.Weights})
 	if err == nil {
 		err = column(0, weight)
 	}
 	if err == nil {
-		err = column(1, func(r, _ int) (float32, error) { return float32(float64(b.rowWeight(r)) / sum), nil })
+		err = column(1, func(r, _ int) (float32, error) { return float32(float64(b.RowWeight(r)) / sum), nil })
 	}
 	for i, of := range reads {
 		if err != nil {
@@ -169,7 +168,7 @@ func (p *Programs) lay(b MicroBatch, sum float64, reads []read) ([]float32, erro
 			continue
 		}
 		var number func(r, t int) (float32, error)
-		if number, err = b.reader(of); err == nil {
+		if number, err = reader(b, of); err == nil {
 			err = column(everyLoss+i, number)
 		}
 	}
@@ -177,7 +176,7 @@ func (p *Programs) lay(b MicroBatch, sum float64, reads []read) ([]float32, erro
 }
 
 // reader gives the numbers of a column that a loss reads.
-func (b MicroBatch) reader(of read) (func(r, t int) (float32, error), error) {
+func reader(b batch.MicroBatch, of read) (func(r, t int) (float32, error), error) {
 	values, about := b.Columns[of.of], of.of.About()
 	if values == nil && of.required && len(b.IDs) > 0 {
 		return nil, fmt.Errorf("%w: no %s", ErrInput, about.Name)
@@ -201,17 +200,71 @@ func (b MicroBatch) reader(of read) (func(r, t int) (float32, error), error) {
 }
 
 // checkWeights returns an error if a token that is not trained on has a weight.
-func (b MicroBatch) checkWeights() error {
+func checkWeights(b batch.MicroBatch) error {
 	weights := b.Columns[batch.Weights]
 	if len(weights) != len(b.IDs) {
 		return fmt.Errorf("%w: weights has %d rows, there are %d", ErrInput, len(weights), len(b.IDs))
 	}
 	for r := range weights {
 		for t, w := range weights[r] {
-			if w != 0 && (t >= len(b.Mask[r]) || !b.learns(r, t)) {
+			if w != 0 && (t >= len(b.Mask[r]) || !b.Learns(r, t)) {
 				return fmt.Errorf("%w: row %d has a weight of %v at %d, which is not learnt from", ErrInput, r, w, t)
 			}
 		}
 	}
 	return nil
+}
+
+// pack checks a micro-batch's ids and returns them as [MicroBatch·Sequence].
+func (p *Programs) pack(b batch.MicroBatch) ([]int32, error) {
+	rows, width := p.sh.MicroBatch, p.sh.Sequence
+	bad := func(format string, args ...any) ([]int32, error) {
+		return nil, fmt.Errorf("%w: "+format, append([]any{ErrInput}, args...)...)
+	}
+	if _, err := p.program(kindForward); err != nil {
+		return nil, err
+	}
+	if len(b.IDs) > rows {
+		return bad("%d rows, a micro-batch has %d", len(b.IDs), rows)
+	}
+	if len(b.Lengths) != len(b.IDs) {
+		return bad("%d lengths for %d rows", len(b.Lengths), len(b.IDs))
+	}
+	out := make([]int32, rows*width)
+	for r, ids := range b.IDs {
+		length := int(b.Lengths[r])
+		if len(ids) > width || length < 0 || length > len(ids) {
+			return bad("row %d has length %d of %d ids, the width is %d", r, length, len(ids), width)
+		}
+		for t, id := range ids {
+			if id < 0 || int(id) >= p.c.VocabSize {
+				return bad("row %d has id %d at %d, the vocabulary has %d", r, id, t, p.c.VocabSize)
+			}
+			out[r*width+t] = id
+		}
+	}
+	return out, nil
+}
+
+// unshift returns v by row, with the number of position t moved to token t+1, which
+// position t predicts.
+func (p *Programs) unshift(v []float32, b batch.MicroBatch) [][]float32 {
+	each := p.perToken()
+	width := p.sh.Sequence * each
+	out := make([][]float32, len(b.IDs))
+	for r := range out {
+		out[r] = make([]float32, width)
+		for t := each; t < int(b.Lengths[r])*each; t++ {
+			out[r][t] = v[r*width+t-each]
+		}
+	}
+	return out
+}
+
+// perToken is how many numbers the loss has for each token: those of a critic's head.
+func (p *Programs) perToken() int {
+	if p.c.ValueHead {
+		return p.c.values()
+	}
+	return 1
 }

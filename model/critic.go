@@ -85,8 +85,8 @@ type CriticMetrics struct {
 //
 // CriticUpdate computes its values with the same program, so with the parameters that
 // Values ran with, its values equal the old ones exactly.
-func (p *Programs) Values(ctx context.Context, s *State, b MicroBatch) ([][]float32, error) {
-	out, err := p.ValuesAll(ctx, s, []MicroBatch{b})
+func (p *Programs) Values(ctx context.Context, s *State, b batch.MicroBatch) ([][]float32, error) {
+	out, err := p.ValuesAll(ctx, s, []batch.MicroBatch{b})
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (p *Programs) Values(ctx context.Context, s *State, b MicroBatch) ([][]floa
 
 // ValuesAll is Values for several micro-batches, which are dealt to the devices. The context is
 // checked before each.
-func (p *Programs) ValuesAll(ctx context.Context, s *State, batches []MicroBatch) ([][][]float32, error) {
+func (p *Programs) ValuesAll(ctx context.Context, s *State, batches []batch.MicroBatch) ([][][]float32, error) {
 	got, err := p.scores(ctx, s, batches, true, 0, 1)
 	if err != nil {
 		return nil, fmt.Errorf("values: %w", err)
@@ -114,7 +114,7 @@ func (p *Programs) ValuesAll(ctx context.Context, s *State, batches []MicroBatch
 //
 // of Returns G and OldValues V_old. With LossOptions.Promises the loss is the cross-entropy
 // (promiseLoss), and Clip must be 0. Otherwise it behaves like Update.
-func (p *Programs) CriticUpdate(ctx context.Context, s *State, batches []MicroBatch, k CriticSettings) (*State, CriticMetrics, error) {
+func (p *Programs) CriticUpdate(ctx context.Context, s *State, batches []batch.MicroBatch, k CriticSettings) (*State, CriticMetrics, error) {
 	g, err := p.criticGradient(batches, k)
 	st, m, err := train(ctx, s, g, err)
 	if err != nil {
@@ -124,7 +124,7 @@ func (p *Programs) CriticUpdate(ctx context.Context, s *State, batches []MicroBa
 }
 
 // CriticGradient begins a step of CriticUpdate, whose micro-batches are then added one by one.
-func (p *Programs) CriticGradient(batches []MicroBatch, k CriticSettings) (*Gradient[CriticMetrics], error) {
+func (p *Programs) CriticGradient(batches []batch.MicroBatch, k CriticSettings) (*Gradient[CriticMetrics], error) {
 	g, err := p.criticGradient(batches, k)
 	if err != nil {
 		return nil, fmt.Errorf("critic gradient: %w", err)
@@ -132,7 +132,7 @@ func (p *Programs) CriticGradient(batches []MicroBatch, k CriticSettings) (*Grad
 	return g, nil
 }
 
-func (p *Programs) criticGradient(batches []MicroBatch, k CriticSettings) (*Gradient[CriticMetrics], error) {
+func (p *Programs) criticGradient(batches []batch.MicroBatch, k CriticSettings) (*Gradient[CriticMetrics], error) {
 	if err := p.checkRole(true); err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func trainedCritic() Params {
 }
 
 // criticBatch has returns around the values, and old values a little off.
-func criticBatch(t testing.TB, p *Programs, s *State, seed uint64) MicroBatch {
+func criticBatch(t testing.TB, p *Programs, s *State, seed uint64) batch.MicroBatch {
 	t.Helper()
 	b := batchOf(randomRows(seed, p.c, 3, 7), 1)
 	b.Lengths[1]-- // a shorter row
@@ -88,7 +88,7 @@ func TestAFreshCriticExpectsNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, values[0][:4], other[0][:4])
 	require.NotEqual(t, values[0][4], other[0][4])
-	alone, err := p.Values(bg, s, MicroBatch{IDs: b.IDs[:1], Lengths: b.Lengths[:1]})
+	alone, err := p.Values(bg, s, batch.MicroBatch{IDs: b.IDs[:1], Lengths: b.Lengths[:1]})
 	require.NoError(t, err)
 	require.Equal(t, values[:1], alone)
 }
@@ -96,7 +96,7 @@ func TestAFreshCriticExpectsNothing(t *testing.T) {
 func TestCriticUpdate(t *testing.T) {
 	p, s, fresh := tinyCritic(t)
 	before := mark(t, s)
-	batches := []MicroBatch{criticBatch(t, p, s, 1), criticBatch(t, p, s, 2)}
+	batches := []batch.MicroBatch{criticBatch(t, p, s, 1), criticBatch(t, p, s, 2)}
 	var values [][][]float32
 	var mean, tokens float64
 	for _, b := range batches {
@@ -105,7 +105,7 @@ func TestCriticUpdate(t *testing.T) {
 		values = append(values, v)
 		for r := range b.IDs {
 			for at := range b.Mask[r] {
-				if b.learns(r, at) {
+				if b.Learns(r, at) {
 					mean += float64(b.RowWeights[r]) * float64(v[r][at])
 					tokens += float64(b.RowWeights[r])
 				}
@@ -128,18 +128,18 @@ func TestCriticUpdate(t *testing.T) {
 	require.NotEqual(t, before, mark(t, one))
 
 	// The same bits twice, and whatever is beside the rows.
-	again, m2, err := p.CriticUpdate(bg, twin(t, p, s), []MicroBatch{batches[0], {}, batches[1]}, criticSettings())
+	again, m2, err := p.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{batches[0], {}, batches[1]}, criticSettings())
 	require.NoError(t, err)
 	defer again.Free()
 	require.Equal(t, m, m2)
 	require.Equal(t, mark(t, one), mark(t, again))
 	cut := batches[1]
 	cut.RowWeights = []float32{1, 0.5, 0}
-	padded, _, err := p.CriticUpdate(bg, twin(t, p, s), []MicroBatch{cut}, criticSettings())
+	padded, _, err := p.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{cut}, criticSettings())
 	require.NoError(t, err)
 	defer padded.Free()
-	cut = MicroBatch{IDs: cut.IDs[:2], Lengths: cut.Lengths[:2], Mask: cut.Mask[:2], RowWeights: cut.RowWeights[:2], Columns: batch.Columns{batch.Returns: cut.Columns[batch.Returns][:2], batch.OldValues: cut.Columns[batch.OldValues][:2]}}
-	short, _, err := p.CriticUpdate(bg, twin(t, p, s), []MicroBatch{cut}, criticSettings())
+	cut = batch.MicroBatch{IDs: cut.IDs[:2], Lengths: cut.Lengths[:2], Mask: cut.Mask[:2], RowWeights: cut.RowWeights[:2], Columns: batch.Columns{batch.Returns: cut.Columns[batch.Returns][:2], batch.OldValues: cut.Columns[batch.OldValues][:2]}}
+	short, _, err := p.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{cut}, criticSettings())
 	require.NoError(t, err)
 	defer short.Free()
 	require.Equal(t, mark(t, padded), mark(t, short))
@@ -175,7 +175,7 @@ func TestCriticUpdate(t *testing.T) {
 func TestMicroBatchesAddUpInOrder(t *testing.T) {
 	p, s, _ := tinyCritic(t)
 	k := criticSettings()
-	var batches []MicroBatch
+	var batches []batch.MicroBatch
 	for seed := range uint64(3) {
 		batches = append(batches, criticBatch(t, p, s, seed))
 	}
@@ -197,14 +197,14 @@ func TestMicroBatchesAddUpInOrder(t *testing.T) {
 func TestCriticGradientsAgreeWithDifferences(t *testing.T) {
 	p, s, _ := tinyCritic(t)
 	d := inFloat64(t, p, nil, 0)
-	batches := []MicroBatch{criticBatch(t, p, s, 3), criticBatch(t, p, s, 4)}
+	batches := []batch.MicroBatch{criticBatch(t, p, s, 3), criticBatch(t, p, s, 4)}
 	for _, c := range []struct {
 		clip        float32
 		aggregation loss.Aggregation
 	}{{0.5, loss.TokenMean}, {0.5, loss.SeqMeanTokenMean}, {0, loss.SeqMeanTokenSum}, {0.5, loss.Constant}} {
 		k := criticSettings()
 		k.Clip = c.clip
-		require.NoError(t, Weigh(batches, c.aggregation, 40))
+		require.NoError(t, batch.Weigh(batches, c.aggregation, 40))
 		all, _, err := p.packAll(batches, k.reads())
 		require.NoError(t, err)
 		m := d.minibatch(t, valueLossOnly(d.p), all, k.knobs())
@@ -229,7 +229,7 @@ func TestCriticBFloat16(t *testing.T) {
 	for r := range full {
 		require.InDeltaSlice(t, full[r], half[r], 0.2)
 	}
-	next, m, err := q.CriticUpdate(bg, twin(t, q, s), []MicroBatch{b}, criticSettings())
+	next, m, err := q.CriticUpdate(bg, twin(t, q, s), []batch.MicroBatch{b}, criticSettings())
 	require.NoError(t, err)
 	defer next.Free()
 	require.False(t, m.Skipped)
@@ -246,16 +246,16 @@ func TestCriticErrors(t *testing.T) {
 		"score with a critic":        second(q.Score(bg, s, b, 1)),
 		"values of a policy":         first(q.Values(bg, policy, b)),
 		"values with a policy":       first(p.Values(bg, policy, b)),
-		"update a critic":            second(p.Update(bg, s, []MicroBatch{b}, testSettings())),
-		"teach a critic":             second(p.SupervisedUpdate(bg, s, []MicroBatch{b}, testSettings())),
-		"update a policy's critic":   second(q.CriticUpdate(bg, policy, []MicroBatch{b}, criticSettings())),
+		"update a critic":            second(p.Update(bg, s, []batch.MicroBatch{b}, testSettings())),
+		"teach a critic":             second(p.SupervisedUpdate(bg, s, []batch.MicroBatch{b}, testSettings())),
+		"update a policy's critic":   second(q.CriticUpdate(bg, policy, []batch.MicroBatch{b}, criticSettings())),
 		"generate with a critic":     first(p.Generate(bg, s, GenerateInput{Prompts: b.IDs})),
 		"upload a policy":            first(p.NewState(tinyParams(tiny()))),
 		"upload a critic":            first(q.NewState(NewCritic(tinyParams(tiny())))),
-		"no returns":                 second(p.CriticUpdate(bg, s, []MicroBatch{without(b, true)}, criticSettings())),
-		"no old values":              second(p.CriticUpdate(bg, s, []MicroBatch{without(b, false)}, criticSettings())),
-		"a clip below 0":             second(p.CriticUpdate(bg, s, []MicroBatch{b}, CriticSettings{Clip: -1})),
-		"a rate":                     second(p.CriticUpdate(bg, s, []MicroBatch{b}, CriticSettings{Optimizer: Optimizer{LearningRate: -1}})),
+		"no returns":                 second(p.CriticUpdate(bg, s, []batch.MicroBatch{without(b, true)}, criticSettings())),
+		"no old values":              second(p.CriticUpdate(bg, s, []batch.MicroBatch{without(b, false)}, criticSettings())),
+		"a clip below 0":             second(p.CriticUpdate(bg, s, []batch.MicroBatch{b}, CriticSettings{Clip: -1})),
+		"a rate":                     second(p.CriticUpdate(bg, s, []batch.MicroBatch{b}, CriticSettings{Optimizer: Optimizer{LearningRate: -1}})),
 		"a critic that generates":    first(p.device.Programs(p.c, nil, Shapes{GenerateRows: 1, PromptTokens: 1, MaxNewTokens: 1})),
 		"a critic with legal ids":    first(p.device.Programs(p.c, make([]bool, 37), Shapes{MicroBatch: 1, Sequence: 4})),
 		"a critic with a dual clip":  first(p.device.Programs(p.c, nil, Shapes{MicroBatch: 1, Sequence: 4, Loss: LossOptions{DualClip: true}})),
@@ -264,12 +264,12 @@ func TestCriticErrors(t *testing.T) {
 	} {
 		require.ErrorIs(t, err, ErrInput, name)
 	}
-	next, _, err := p.CriticUpdate(bg, twin(t, p, s), []MicroBatch{without(b, false)}, CriticSettings{})
+	next, _, err := p.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{without(b, false)}, CriticSettings{})
 	require.NoError(t, err, "old values are read for the clip alone")
 	next.Free()
 }
 
-func without(b MicroBatch, returns bool) MicroBatch {
+func without(b batch.MicroBatch, returns bool) batch.MicroBatch {
 	if returns {
 		b.Columns[batch.Returns] = nil
 	} else {
@@ -287,7 +287,7 @@ func TestNothingOfACriticIsLeftOnTheDevice(t *testing.T) {
 	once := func() {
 		_, err := p.Values(bg, s, b)
 		require.NoError(t, err)
-		next, _, err := p.CriticUpdate(bg, twin(t, p, s), []MicroBatch{b, b}, criticSettings())
+		next, _, err := p.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{b, b}, criticSettings())
 		require.NoError(t, err)
 		mark(t, next)
 		next.Free()

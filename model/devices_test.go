@@ -9,6 +9,8 @@ import (
 
 	"github.com/gomlx/go-xla/pjrt"
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // openDevices opens devices whose compiled programs are in a folder that tests share.
@@ -47,7 +49,7 @@ func TestDevicesGiveTheSameBits(t *testing.T) {
 		require.NoError(t, err)
 		s, err := p.NewState(tinyParams(tiny()))
 		require.NoError(t, err)
-		batches := make([]MicroBatch, 5)
+		batches := make([]batch.MicroBatch, 5)
 		for b := range batches {
 			batches[b] = batchOf(randomRows(uint64(b), p.c, 3, 7), 1)
 		}
@@ -173,7 +175,7 @@ func TestAbreast(t *testing.T) {
 		require.NoError(t, err)
 		for range 2 {
 			b := scoredBatch(t, p, s, 1, 1)
-			next, m, err := p.Update(bg, s, []MicroBatch{b, b}, testSettings())
+			next, m, err := p.Update(bg, s, []batch.MicroBatch{b, b}, testSettings())
 			require.NoError(t, err)
 			s = next
 			require.Positive(t, m.GradNorm)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
@@ -38,7 +39,7 @@ func LogProbs(ctx context.Context, d *Device, weights Source, ids [][]int32) (lo
 	}
 	defer s.Free()
 	for from := 0; from < len(ids); from += rows {
-		var b MicroBatch
+		var b batch.MicroBatch
 		for _, row := range ids[from:min(from+rows, len(ids))] {
 			b.IDs = append(b.IDs, append(append([]int32{}, row...), 0))
 			b.Lengths = append(b.Lengths, int32(width))

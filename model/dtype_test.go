@@ -43,12 +43,12 @@ func TestBFloat16(t *testing.T) {
 	for i := range lp {
 		require.InDeltaSlice(t, lp[i], b.Columns[batch.OldLogProbs][i], 0.15)
 	}
-	next, m, err := q.Update(bg, twin(t, q, s), []MicroBatch{b}, testSettings())
+	next, m, err := q.Update(bg, twin(t, q, s), []batch.MicroBatch{b}, testSettings())
 	require.NoError(t, err)
 	defer next.Free()
 	require.Equal(t, 0.0, m.RatioMax)
-	half, _ := gradients(t, q, s, []MicroBatch{b}, testSettings(), true)
-	full, _ := gradients(t, p, s, []MicroBatch{b}, testSettings(), true)
+	half, _ := gradients(t, q, s, []batch.MicroBatch{b}, testSettings(), true)
+	full, _ := gradients(t, p, s, []batch.MicroBatch{b}, testSettings(), true)
 	for i, ts := range c.Tensors() {
 		var dot, hh, ff float64
 		for j := range full.Values[i] {

@@ -11,6 +11,7 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
@@ -78,7 +79,7 @@ func TestGenerateRowsAreIndependent(t *testing.T) {
 func TestScoreRowsAreIndependent(t *testing.T) {
 	p, s := tinyPrograms(t, tiny())
 	ids := randomRows(1, p.c, 3, 7)
-	lp, ent, err := p.Score(bg, s, MicroBatch{IDs: ids, Lengths: []int32{7, 5, 0}}, 1)
+	lp, ent, err := p.Score(bg, s, batch.MicroBatch{IDs: ids, Lengths: []int32{7, 5, 0}}, 1)
 	require.NoError(t, err)
 	require.Equal(t, float32(0), lp[0][0])
 	require.Equal(t, []float32{0, 0}, lp[1][5:])
@@ -87,7 +88,7 @@ func TestScoreRowsAreIndependent(t *testing.T) {
 	require.Equal(t, make([]float32, 7), lp[2])
 	other := randomRows(2, p.c, 3, 7)
 	other[1] = append(slices.Clone(ids[1][:5]), 0, 36) // other padding too
-	lp2, ent2, err := p.Score(bg, s, MicroBatch{IDs: other[:2], Lengths: []int32{7, 5}}, 1)
+	lp2, ent2, err := p.Score(bg, s, batch.MicroBatch{IDs: other[:2], Lengths: []int32{7, 5}}, 1)
 	require.NoError(t, err)
 	require.Equal(t, lp[1], lp2[1])
 	require.Equal(t, ent[1], ent2[1])
@@ -114,7 +115,7 @@ func TestGenerateAgreesWithScore(t *testing.T) {
 	}
 	out, err := p.Generate(bg, s, in)
 	require.NoError(t, err)
-	var b MicroBatch
+	var b batch.MicroBatch
 	for i, prompt := range in.Prompts {
 		b.IDs = append(b.IDs, append(slices.Clone(prompt), out.Tokens[i]...))
 		b.Lengths = append(b.Lengths, int32(len(b.IDs[i])))
@@ -130,7 +131,7 @@ func TestGenerateAgreesWithScore(t *testing.T) {
 		}
 	}
 	// An illegal id has no probability in scores either.
-	lp, ent, err := p.Score(bg, s, MicroBatch{IDs: [][]int32{{0, 1, 2}}, Lengths: []int32{3}}, 1)
+	lp, ent, err := p.Score(bg, s, batch.MicroBatch{IDs: [][]int32{{0, 1, 2}}, Lengths: []int32{3}}, 1)
 	require.NoError(t, err)
 	require.True(t, math.IsInf(float64(lp[0][1]), -1))
 	require.False(t, math.IsNaN(float64(ent[0][1])))
@@ -139,7 +140,7 @@ func TestGenerateAgreesWithScore(t *testing.T) {
 	greedy, err := p.Generate(bg, s, GenerateInput{Prompts: in.Prompts})
 	require.NoError(t, err)
 	for i, prompt := range in.Prompts {
-		var b MicroBatch
+		var b batch.MicroBatch
 		for id := range int32(c.VocabSize) {
 			if legal[id] {
 				b.IDs = append(b.IDs, append(slices.Clone(prompt), id))
@@ -149,7 +150,7 @@ func TestGenerateAgreesWithScore(t *testing.T) {
 		best, bestID := math.Inf(-1), int32(-1)
 		for from := 0; from < len(b.IDs); from += 4 {
 			to := min(from+4, len(b.IDs))
-			lp, _, err := p.Score(bg, s, MicroBatch{IDs: b.IDs[from:to], Lengths: b.Lengths[from:to]}, 1)
+			lp, _, err := p.Score(bg, s, batch.MicroBatch{IDs: b.IDs[from:to], Lengths: b.Lengths[from:to]}, 1)
 			require.NoError(t, err)
 			for r := range lp {
 				if v := float64(lp[r][len(prompt)]); v > best {

@@ -8,6 +8,8 @@ import (
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 func TestGoldenLogProbs(t *testing.T) { eachGolden(t, goldenLogProbs) }
@@ -88,7 +90,7 @@ func goldenLogitsLossAndGradients(t *testing.T, dir string, g golden) {
 		}
 	}
 
-	b := MicroBatch{IDs: g.Forward.IDs}
+	b := batch.MicroBatch{IDs: g.Forward.IDs}
 	for range rows {
 		b.Lengths = append(b.Lengths, int32(width))
 		mask := make([]bool, width)
@@ -97,7 +99,7 @@ func goldenLogitsLossAndGradients(t *testing.T, dir string, g golden) {
 		}
 		b.Mask = append(b.Mask, mask)
 	}
-	grads, metrics := gradients(t, p, s, []MicroBatch{b}, Settings{Temperature: 1}, true)
+	grads, metrics := gradients(t, p, s, []batch.MicroBatch{b}, Settings{Temperature: 1}, true)
 	require.InDelta(t, g.Loss, metrics[metricPolicy], 1e-5)
 	for i, ts := range f.Config.Tensors() {
 		want, ok := g.Grads[ts.Name]
@@ -112,7 +114,7 @@ func goldenLogitsLossAndGradients(t *testing.T, dir string, g golden) {
 }
 
 // gradients downloads a minibatch's gradient and metrics without applying it.
-func gradients(t testing.TB, p *Programs, s *State, b []MicroBatch, k Settings, supervised bool) (Params, []float32) {
+func gradients(t testing.TB, p *Programs, s *State, b []batch.MicroBatch, k Settings, supervised bool) (Params, []float32) {
 	t.Helper()
 	all, _, err := p.packAll(b, p.sh.Loss.reads(k, supervised))
 	require.NoError(t, err)

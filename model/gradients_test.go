@@ -171,7 +171,7 @@ func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 						k.KLCoefficient = 0.5
 					}
 					batches := d.awayFromKinks(t, base, c.o)
-					require.NoError(t, Weigh(batches, c.aggregation, 40))
+					require.NoError(t, batch.Weigh(batches, c.aggregation, 40))
 					if c.o.Supervised {
 						markRow(&batches[0], 1)
 					}
@@ -209,7 +209,7 @@ func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 // the ratio of a sequence a row has one advantage, and bounds of its own, and for the ratio of
 // a turn a turn has: with others the derivative is GSPO-token's, which is not the loss's
 // (see referencePolicy).
-func (d *doubled) awayFromKinks(t *testing.T, base Params, o LossOptions) []MicroBatch {
+func (d *doubled) awayFromKinks(t *testing.T, base Params, o LossOptions) []batch.MicroBatch {
 	t.Helper()
 	_, params := d.params(t, base)
 	defer free(params)
@@ -251,7 +251,7 @@ func (d *doubled) awayFromKinks(t *testing.T, base Params, o LossOptions) []Micr
 }
 
 // logProbs are a micro-batch's, [row][token].
-func (d *doubled) logProbs(t *testing.T, params []compute.Buffer, b MicroBatch) [][]float64 {
+func (d *doubled) logProbs(t *testing.T, params []compute.Buffer, b batch.MicroBatch) [][]float64 {
 	t.Helper()
 	packed, err := d.p.pack(b)
 	require.NoError(t, err)

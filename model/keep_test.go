@@ -37,7 +37,7 @@ func learnedOf(t *testing.T, c Config, sh Shapes, l limits) learned {
 	s, err := p.Load(params.source().Over(base))
 	require.NoError(t, err)
 	defer s.Free()
-	batches := []MicroBatch{batchOf(randomRows(1, c, sh.MicroBatch, sh.Sequence), 1), batchOf(randomRows(2, c, sh.MicroBatch-1, sh.Sequence), -1)}
+	batches := []batch.MicroBatch{batchOf(randomRows(1, c, sh.MicroBatch, sh.Sequence), 1), batchOf(randomRows(2, c, sh.MicroBatch-1, sh.Sequence), -1)}
 	if c.ValueHead {
 		for i := range batches {
 			batches[i].Columns[batch.Returns], err = p.Values(bg, s, batches[i])

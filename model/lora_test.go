@@ -11,6 +11,7 @@ import (
 	"github.com/gomlx/go-xla/pjrt"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	refs "github.com/reprise-rl/reprise/model/golden"
 	"github.com/reprise-rl/reprise/model/loss"
@@ -134,7 +135,7 @@ func TestGoldenAdapterGradients(t *testing.T) {
 					mask[j] = j > 0
 				}
 			}
-			grads, metrics := gradients(t, p, s, []MicroBatch{b}, Settings{Temperature: 1}, true)
+			grads, metrics := gradients(t, p, s, []batch.MicroBatch{b}, Settings{Temperature: 1}, true)
 			require.InDelta(t, g.Loss, metrics[metricPolicy], 1e-5)
 			for i, ts := range g.of.Config.Tensors() {
 				want, ok := g.Grads[strings.Replace(ts.Name, ".weight", ".default.weight", 1)]
@@ -222,7 +223,7 @@ func TestAdapterGradientsAgreeWithDifferences(t *testing.T) {
 	d.below(t, tinyParams(c.Base()))
 	adapters := tinyAdapters(c)
 	batches := d.awayFromKinks(t, adapters, o)
-	require.NoError(t, Weigh(batches, loss.SeqMeanTokenMean, 40))
+	require.NoError(t, batch.Weigh(batches, loss.SeqMeanTokenMean, 40))
 	all, _, err := p.packAll(batches, p.sh.Loss.reads(k, false))
 	require.NoError(t, err)
 	m := d.minibatch(t, lossOnly(widened(p)), all, p.sh.Loss.knobs(k, false))
@@ -252,7 +253,7 @@ func TestCriticAdapterGradientsAgreeWithDifferences(t *testing.T) {
 	d := inFloat64(t, q, nil, 1)
 	d.below(t, tinyParams(policy.Base()))
 	b := criticBatch(t, q, s, 1)
-	all, _, err := q.packAll([]MicroBatch{b}, criticSettings().reads())
+	all, _, err := q.packAll([]batch.MicroBatch{b}, criticSettings().reads())
 	require.NoError(t, err)
 	m := d.minibatch(t, valueLossOnly(widened(q)), all, criticSettings().knobs())
 	defer m.free()
@@ -290,7 +291,7 @@ func TestStatesShareTheirBase(t *testing.T) {
 	print, err := base.Fingerprint()
 	require.NoError(t, err)
 	b := scoredBatch(t, p, s, 1, 1)
-	next, m, err := p.Update(bg, s, []MicroBatch{b, b}, testSettings())
+	next, m, err := p.Update(bg, s, []batch.MicroBatch{b, b}, testSettings())
 	require.NoError(t, err)
 	require.Zero(t, m.RatioMax)
 	require.Positive(t, m.GradNorm)
@@ -336,7 +337,7 @@ func TestAdaptersSampleAsTheyScore(t *testing.T) {
 	chunks, err := q.Generate(bg, s, in)
 	require.NoError(t, err)
 	require.Equal(t, whole, chunks)
-	b := MicroBatch{}
+	b := batch.MicroBatch{}
 	for i := range 3 {
 		b.IDs = append(b.IDs, append(append([]int32{}, in.Prompts[i]...), whole.Tokens[i][:4]...))
 		b.Lengths = append(b.Lengths, 7)

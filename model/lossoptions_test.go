@@ -18,10 +18,10 @@ func TestOnPolicyNothingIsClipped(t *testing.T) {
 	defer s.Free()
 	b := scoredBatch(t, p, s, 1, 0.7)
 	b.Columns[batch.RefLogProbs] = b.Columns[batch.OldLogProbs]
-	require.NoError(t, Weigh([]MicroBatch{b}, loss.SeqMeanTokenMean, 0))
+	require.NoError(t, batch.Weigh([]batch.MicroBatch{b}, loss.SeqMeanTokenMean, 0))
 	k := testSettings()
 	k.Temperature, k.ClipLow, k.ClipHigh, k.DualClip, k.KLCoefficient = 0.7, 0, 0, 3, 0.1
-	next, m, err := p.Update(bg, twin(t, p, s), []MicroBatch{b}, k)
+	next, m, err := p.Update(bg, twin(t, p, s), []batch.MicroBatch{b}, k)
 	require.NoError(t, err)
 	defer next.Free()
 	require.Zero(t, m.RatioMax)
@@ -34,24 +34,24 @@ func TestOnPolicyNothingIsClipped(t *testing.T) {
 
 	// The options belong to the programs, the strengths to the settings.
 	plain, _ := tinyPrograms(t, tiny())
-	for name, spoil := range map[string]func(*Settings, *MicroBatch){
-		"no dual clip": func(k *Settings, _ *MicroBatch) { k.DualClip = 0 },
-		"low":          func(k *Settings, _ *MicroBatch) { k.DualClip = 1 },
-		"no reference": func(_ *Settings, b *MicroBatch) { b.Columns[batch.RefLogProbs] = nil },
-		"a low bound":  func(_ *Settings, b *MicroBatch) { b.Columns[batch.ClipLow] = [][]float32{{}, {}, {}} },
-		"above 1":      func(k *Settings, _ *MicroBatch) { k.ClipLow = 1.5 },
+	for name, spoil := range map[string]func(*Settings, *batch.MicroBatch){
+		"no dual clip": func(k *Settings, _ *batch.MicroBatch) { k.DualClip = 0 },
+		"low":          func(k *Settings, _ *batch.MicroBatch) { k.DualClip = 1 },
+		"no reference": func(_ *Settings, b *batch.MicroBatch) { b.Columns[batch.RefLogProbs] = nil },
+		"a low bound":  func(_ *Settings, b *batch.MicroBatch) { b.Columns[batch.ClipLow] = [][]float32{{}, {}, {}} },
+		"above 1":      func(k *Settings, _ *batch.MicroBatch) { k.ClipLow = 1.5 },
 	} {
 		k, b := k, b
 		spoil(&k, &b)
-		_, _, err := p.Update(bg, s, []MicroBatch{b}, k)
+		_, _, err := p.Update(bg, s, []batch.MicroBatch{b}, k)
 		require.ErrorIs(t, err, ErrInput, name)
 	}
 	for _, k := range []Settings{{DualClip: 3}, {KLCoefficient: 1}} {
-		_, _, err = plain.Update(bg, s, []MicroBatch{b}, k)
+		_, _, err = plain.Update(bg, s, []batch.MicroBatch{b}, k)
 		require.ErrorIs(t, err, ErrInput)
 		require.ErrorContains(t, err, "prepared without")
 	}
-	next, _, err = p.SupervisedUpdate(bg, twin(t, p, s), []MicroBatch{{IDs: b.IDs, Lengths: b.Lengths, Mask: b.Mask}}, testSettings())
+	next, _, err = p.SupervisedUpdate(bg, twin(t, p, s), []batch.MicroBatch{{IDs: b.IDs, Lengths: b.Lengths, Mask: b.Mask}}, testSettings())
 	require.NoError(t, err, "it reads neither")
 	next.Free()
 	for _, o := range []LossOptions{

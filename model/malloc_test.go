@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
@@ -36,7 +37,7 @@ func TestFreedMemoryIsUsedAgain(t *testing.T) {
 	require.NoError(t, err)
 	s, err := p.NewState(NewParams(c, draw.Address{Purpose: draw.Weights}))
 	require.NoError(t, err)
-	batch := []MicroBatch{batchOf(randomRows(1, c, 32, 256), 1)}
+	batch := []batch.MicroBatch{batchOf(randomRows(1, c, 32, 256), 1)}
 	least := int64(1 << 62)
 	for range 4 {
 		before := pageFaults(t)

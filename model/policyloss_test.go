@@ -19,10 +19,10 @@ type scoredRows struct{ logProbs, entropies [][]float32 }
 // randomMinibatch has two micro-batches of up to 3 rows of up to 7 tokens, with
 // masks, row weights and bounds of their own, and log-probs as if a policy had
 // scored them. spread is how far the old log-probs are off.
-func randomMinibatch(seed uint64, spread float64) (batches []MicroBatch, scores []scoredRows) {
+func randomMinibatch(seed uint64, spread float64) (batches []batch.MicroBatch, scores []scoredRows) {
 	r := draw.Address{Seed: seed, Purpose: "test"}.Rand()
 	for range 2 {
-		var b MicroBatch
+		var b batch.MicroBatch
 		var s scoredRows
 		for row := range 3 {
 			n := 4 + r.IntN(4)
@@ -59,7 +59,7 @@ func randomMinibatch(seed uint64, spread float64) (batches []MicroBatch, scores 
 }
 
 // markRow makes a row supervised.
-func markRow(b *MicroBatch, row int) {
+func markRow(b *batch.MicroBatch, row int) {
 	if b.Columns[batch.Supervised] == nil {
 		b.Columns[batch.Supervised] = make([][]float32, len(b.IDs))
 	}
@@ -78,7 +78,7 @@ func doubles(rows [][]float32) [][]float64 {
 
 // referenceBatch is a minibatch as referencePolicy takes it. Every token has bounds of its own
 // there: its turn is its place. With a ratio by turn all have the bounds 0.25.
-func referenceBatch(batches []MicroBatch, scores []scoredRows, o PolicyOptions) (PolicyBatch, PolicyOptions) {
+func referenceBatch(batches []batch.MicroBatch, scores []scoredRows, o PolicyOptions) (PolicyBatch, PolicyOptions) {
 	var ref PolicyBatch
 	for i, b := range batches {
 		ref.LogProbs = append(ref.LogProbs, doubles(scores[i].logProbs)...)
@@ -88,7 +88,7 @@ func referenceBatch(batches []MicroBatch, scores []scoredRows, o PolicyOptions) 
 		ref.Advantages = append(ref.Advantages, doubles(b.Columns[batch.Advantages])...)
 		ref.Mask = append(ref.Mask, b.Mask...)
 		for r := range b.IDs {
-			ref.RowWeights = append(ref.RowWeights, float64(b.rowWeight(r)))
+			ref.RowWeights = append(ref.RowWeights, float64(b.RowWeight(r)))
 			var turns []int
 			for t := range b.IDs[r] {
 				if o.Ratio == loss.TurnRatio {
@@ -249,7 +249,7 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 					batches[i].Columns[batch.ClipLow], batches[i].Columns[batch.ClipHigh] = nil, nil
 				}
 			}
-			require.NoError(t, Weigh(batches, c.aggregation, 40))
+			require.NoError(t, batch.Weigh(batches, c.aggregation, 40))
 			all, tokens, err := p.packAll(batches, p.sh.Loss.reads(k, false))
 			require.NoError(t, err)
 			require.Positive(t, tokens)
@@ -321,7 +321,7 @@ func TestPolicyLossReadsTheMaskOnly(t *testing.T) {
 	b := batches[1]
 	for r := range b.IDs {
 		for at := range b.IDs[r] {
-			if !b.learns(r, at) {
+			if !b.Learns(r, at) {
 				for _, x := range [][][]float32{scores[1].logProbs, scores[1].entropies, b.Columns[batch.OldLogProbs], b.Columns[batch.RefLogProbs], b.Columns[batch.Advantages], b.Columns[batch.ClipLow], b.Columns[batch.ClipHigh]} {
 					x[r][at] = float32(math.NaN())
 				}
@@ -374,7 +374,7 @@ func TestPolicyGradientIsTheReference(t *testing.T) {
 			require.NoError(t, err)
 			require.Positive(t, want.ClipFraction)
 
-			require.NoError(t, Weigh(batches, loss.SeqMeanTokenSum, 0))
+			require.NoError(t, batch.Weigh(batches, loss.SeqMeanTokenSum, 0))
 			got, m := gradients(t, p, s, batches, k, false)
 			requireClose(t, want.Loss, float64(m[metricLoss]), 1)
 
@@ -429,7 +429,7 @@ func TestSupervisedRowsBesideOthers(t *testing.T) {
 	k.EntropyCoefficient, k.KLCoefficient = 0.25, 0.5
 	batches, scores := randomMinibatch(3, 0.6)
 	batches[0].RowWeights[row] = 0
-	require.NoError(t, Weigh(batches, loss.TokenMean, 0))
+	require.NoError(t, batch.Weigh(batches, loss.TokenMean, 0))
 	run := func(o LossOptions) (byLogProb, byEntropy, metrics []float32) {
 		p, err := testDevice(t).Programs(tiny(), nil, Shapes{MicroBatch: 3, Sequence: 8, Loss: o})
 		require.NoError(t, err)
@@ -468,7 +468,7 @@ func TestSupervisedRowsBesideOthers(t *testing.T) {
 			batches[i].RowWeights[r] = float32(1 - min(i+max(r-row, row-r), 1))
 		}
 	}
-	require.NoError(t, Weigh(batches, loss.TokenMean, 0))
+	require.NoError(t, batch.Weigh(batches, loss.TokenMean, 0))
 	_, _, got = run(o)
 	require.Equal(t, got[o.metricSupervised()], got[metricLoss])
 	require.Zero(t, got[metricPolicy])

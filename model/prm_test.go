@@ -28,7 +28,7 @@ func TestPRM(t *testing.T) {
 	_, err = PairFingerprint(prm, policy)
 	require.ErrorIs(t, err, ErrInput)
 
-	next, m, err := p.Update(bg, twin(t, p, prm), []MicroBatch{b}, testSettings())
+	next, m, err := p.Update(bg, twin(t, p, prm), []batch.MicroBatch{b}, testSettings())
 	require.NoError(t, err)
 	defer next.Free()
 	require.Zero(t, m.RatioMax)
@@ -90,15 +90,15 @@ func TestPromises(t *testing.T) {
 	}
 	want, err := loss.SoftCrossEntropy(targets, chances)
 	require.NoError(t, err)
-	require.NoError(t, Weigh([]MicroBatch{b}, loss.TokenMean, 0))
+	require.NoError(t, batch.Weigh([]batch.MicroBatch{b}, loss.TokenMean, 0))
 	k := criticSettings()
 	k.Clip = 0.5
-	_, err = p.CriticGradient([]MicroBatch{b}, k)
+	_, err = p.CriticGradient([]batch.MicroBatch{b}, k)
 	require.ErrorIs(t, err, ErrInput, "logits have no clip")
 	k.Clip = 0
 	before := want
 	for step := range 20 {
-		next, m, err := p.CriticUpdate(bg, twin(t, p, s), []MicroBatch{b}, k)
+		next, m, err := p.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{b}, k)
 		require.NoError(t, err)
 		defer next.Free()
 		s = next

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/infra/programcache"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/executable"
 )
 
@@ -47,7 +48,7 @@ func outcomeOf(t *testing.T, d *Device) (r outcome) {
 	require.NoError(t, err)
 	logProbs, entropy, err := p.Score(bg, s, b, 1)
 	require.NoError(t, err)
-	next, _, err := p.Update(bg, twin(t, p, s), []MicroBatch{b}, testSettings())
+	next, _, err := p.Update(bg, twin(t, p, s), []batch.MicroBatch{b}, testSettings())
 	require.NoError(t, err)
 	defer next.Free()
 	r.bits = []any{out, logProbs, entropy, mark(t, s), mark(t, next)}

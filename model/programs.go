@@ -2,7 +2,6 @@ package model
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -13,11 +12,12 @@ import (
 	"github.com/gomlx/compute/dtypes"
 
 	"github.com/reprise-rl/reprise/infra/malloc"
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // ErrInput is the kind of errors about arguments with wrong shapes or values out of
 // range: a mistake of the caller, never of the device.
-var ErrInput = errors.New("bad input")
+var ErrInput = batch.ErrInput
 
 // Shapes are the sizes that the programs compute on. A row's bits depend on them and on
 // the row, never on the other rows. If a field is 0, the programs that need it are not

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // programsAlive counts the device's programs, and the compiled ones among them.
@@ -46,7 +48,7 @@ func TestFreedProgramsAreReleased(t *testing.T) {
 		require.NoError(t, err)
 		logProbs, entropy, err := p.Score(bg, s, b, 1)
 		require.NoError(t, err)
-		next, _, err := p.Update(bg, twin(t, p, s), []MicroBatch{b}, testSettings())
+		next, _, err := p.Update(bg, twin(t, p, s), []batch.MicroBatch{b}, testSettings())
 		require.NoError(t, err)
 		defer next.Free()
 		return []any{out, logProbs, entropy, mark(t, next)}
@@ -94,7 +96,7 @@ func TestSharedProgramsOutliveTheirMaker(t *testing.T) {
 	require.Same(t, executable, second.progs[kindForward][0].exec)
 	s, err := second.NewState(tinyParams(c))
 	require.NoError(t, err)
-	b := MicroBatch{IDs: randomRows(3, c, 2, 5), Lengths: []int32{5, 5}}
+	b := batch.MicroBatch{IDs: randomRows(3, c, 2, 5), Lengths: []int32{5, 5}}
 	logProbs, _, err := second.Score(bg, s, b, 1)
 	require.NoError(t, err)
 	before := mark(t, s)

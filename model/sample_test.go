@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
@@ -124,7 +125,7 @@ func TestIllegalIdsAreNeverDrawn(t *testing.T) {
 				in.Prompts, in.Temperature = prompts, temperature
 				out, err := p.Generate(bg, s, in)
 				require.NoError(t, err)
-				var b MicroBatch
+				var b batch.MicroBatch
 				for i, row := range out.Tokens {
 					require.Len(t, row, tinyShapes.MaxNewTokens)
 					for j, id := range row {
@@ -158,7 +159,7 @@ func TestIllegalIdsAreNeverDrawn(t *testing.T) {
 			// Over the legal ids the probabilities make one, and the others have none.
 			var sum float64
 			for id := int32(0); id < int32(c.VocabSize); id += int32(tinyShapes.MicroBatch) {
-				var b MicroBatch
+				var b batch.MicroBatch
 				for next := id; next < min(id+int32(tinyShapes.MicroBatch), int32(c.VocabSize)); next++ {
 					b.IDs, b.Lengths = append(b.IDs, []int32{ids[0], next}), append(b.Lengths, 2)
 				}

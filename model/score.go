@@ -8,6 +8,8 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/gomlx/core/graph"
+
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // Score returns, at index t of each row, log p(ids[t] | ids[<t]) over the legal
@@ -17,8 +19,8 @@ import (
 //
 // Update computes its log-probs with the same program, so with the parameters that
 // scored a batch, every ratio is exactly 1.
-func (p *Programs) Score(ctx context.Context, s *State, b MicroBatch, temperature float32) (logProbs, entropy [][]float32, err error) {
-	out, err := p.ScoreAll(ctx, s, []MicroBatch{b}, temperature)
+func (p *Programs) Score(ctx context.Context, s *State, b batch.MicroBatch, temperature float32) (logProbs, entropy [][]float32, err error) {
+	out, err := p.ScoreAll(ctx, s, []batch.MicroBatch{b}, temperature)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -32,7 +34,7 @@ type Scores struct {
 
 // ScoreAll is Score for several micro-batches, which are dealt to the devices. The context is
 // checked before each.
-func (p *Programs) ScoreAll(ctx context.Context, s *State, batches []MicroBatch, temperature float32) ([]Scores, error) {
+func (p *Programs) ScoreAll(ctx context.Context, s *State, batches []batch.MicroBatch, temperature float32) ([]Scores, error) {
 	if !(temperature > 0) || math.IsInf(float64(temperature), 0) {
 		return nil, fmt.Errorf("score: %w: temperature %v", ErrInput, temperature)
 	}
@@ -50,7 +52,7 @@ func (p *Programs) ScoreAll(ctx context.Context, s *State, batches []MicroBatch,
 // scores runs the forward program on micro-batches and returns its first count outputs,
 // [micro-batch][output][row][token]. critic reports whether the programs must be a critic's or a
 // policy's.
-func (p *Programs) scores(ctx context.Context, s *State, batches []MicroBatch, critic bool, temperature float32, count int) ([][][][]float32, error) {
+func (p *Programs) scores(ctx context.Context, s *State, batches []batch.MicroBatch, critic bool, temperature float32, count int) ([][][][]float32, error) {
 	if err := p.checkRole(critic); err != nil {
 		return nil, err
 	}

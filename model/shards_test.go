@@ -56,7 +56,7 @@ func TestShardsGiveTheSameBits(t *testing.T) {
 		require.NoError(t, err)
 		q, err := d.Programs(tiny().Critic(), nil, sh)
 		require.NoError(t, err)
-		var batches []MicroBatch
+		var batches []batch.MicroBatch
 		for i := range 9 {
 			b := batchOf(randomRows(uint64(i), p.c, 3, 7), float32(i)-3.3)
 			b.Columns[batch.Returns], b.Columns[batch.OldValues] = b.Columns[batch.Advantages], b.Columns[batch.OldLogProbs]
@@ -65,7 +65,7 @@ func TestShardsGiveTheSameBits(t *testing.T) {
 		none := batches[0]
 		none.RowWeights = []float32{0, 0, 0}
 		var got []end
-		for _, minibatch := range [][]MicroBatch{
+		for _, minibatch := range [][]batch.MicroBatch{
 			batches[:1], batches[:3], batches[:8], batches, {batches[0], none, batches[1], {}, batches[2], none, batches[3]}, {none, batches[1]},
 		} {
 			s, err := p.NewState(tinyParams(tiny()))
@@ -115,7 +115,7 @@ func TestShardsGiveTheSameBits(t *testing.T) {
 }
 
 // shardedAdapters trains adapters in shards and gives their fingerprint.
-func shardedAdapters(t *testing.T, d *Device, sh Shapes, batches []MicroBatch) string {
+func shardedAdapters(t *testing.T, d *Device, sh Shapes, batches []batch.MicroBatch) string {
 	t.Helper()
 	c := tinyLoRA()
 	p, err := d.Programs(c, nil, sh)
@@ -189,7 +189,7 @@ func TestShardsAddUp(t *testing.T) {
 	s, err := p.NewState(tinyParams(tiny()))
 	require.NoError(t, err)
 	defer s.Free()
-	var batches []MicroBatch
+	var batches []batch.MicroBatch
 	for i := range 5 {
 		b := scoredBatch(t, p, s, uint64(i), 1)
 		b.Columns[batch.OldLogProbs][0][3] += 0.1 * float32(i%3)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/gomlx/go-xla/pjrt"
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // step is an optimizer step on the way, of a policy or a critic.
@@ -27,12 +29,12 @@ func TestGradient(t *testing.T) {
 		_, err := q.Values(bg, c, criticBatch(t, q, c, 7))
 		require.NoError(t, err)
 	}
-	policy := []MicroBatch{scoredBatch(t, p, s, 1, 1), scoredBatch(t, p, s, 2, 1), scoredBatch(t, p, s, 3, 1)}
-	critic := []MicroBatch{criticBatch(t, q, c, 1), criticBatch(t, q, c, 2), criticBatch(t, q, c, 3)}
-	padded := func(all []MicroBatch) []MicroBatch {
+	policy := []batch.MicroBatch{scoredBatch(t, p, s, 1, 1), scoredBatch(t, p, s, 2, 1), scoredBatch(t, p, s, 3, 1)}
+	critic := []batch.MicroBatch{criticBatch(t, q, c, 1), criticBatch(t, q, c, 2), criticBatch(t, q, c, 3)}
+	padded := func(all []batch.MicroBatch) []batch.MicroBatch {
 		none := all[0]
 		none.RowWeights = []float32{0, 0, 0}
-		return []MicroBatch{none, all[0], {}, all[1], none, all[2], {}}
+		return []batch.MicroBatch{none, all[0], {}, all[1], none, all[2], {}}
 	}
 	add := func(g step, s *State) {
 		for g.Left() > 0 {
@@ -45,7 +47,7 @@ func TestGradient(t *testing.T) {
 	whole, want, err := p.Update(bg, twin(t, p, s), policy, testSettings())
 	require.NoError(t, err)
 	defer whole.Free()
-	for _, batches := range [][]MicroBatch{policy, padded(policy)} {
+	for _, batches := range [][]batch.MicroBatch{policy, padded(policy)} {
 		g, err := p.Gradient(batches, testSettings())
 		require.NoError(t, err)
 		own := twin(t, p, s)
@@ -60,7 +62,7 @@ func TestGradient(t *testing.T) {
 	wholeCritic, wantCritic, err := q.CriticUpdate(bg, twin(t, q, c), critic, criticSettings())
 	require.NoError(t, err)
 	defer wholeCritic.Free()
-	for _, batches := range [][]MicroBatch{critic, padded(critic)} {
+	for _, batches := range [][]batch.MicroBatch{critic, padded(critic)} {
 		g, err := q.CriticGradient(batches, criticSettings())
 		require.NoError(t, err)
 		own := twin(t, q, c)
@@ -78,13 +80,13 @@ func TestGradientErrors(t *testing.T) {
 	p, s := tinyPrograms(t, tiny())
 	b := scoredBatch(t, p, s, 1, 1)
 	begin := func() *Gradient[UpdateMetrics] {
-		g, err := p.Gradient([]MicroBatch{b, b}, testSettings())
+		g, err := p.Gradient([]batch.MicroBatch{b, b}, testSettings())
 		require.NoError(t, err)
 		return g
 	}
 	_, err := p.Gradient(nil, testSettings())
 	require.ErrorIs(t, err, ErrInput)
-	_, err = p.CriticGradient([]MicroBatch{b}, criticSettings())
+	_, err = p.CriticGradient([]batch.MicroBatch{b}, criticSettings())
 	require.ErrorIs(t, err, ErrInput)
 	alive := pjrt.BuffersAlive()
 
@@ -131,7 +133,7 @@ func TestGradientOfFreedPrograms(t *testing.T) {
 	p, err := testDevice(t).Programs(tiny(), nil, tinyShapes)
 	require.NoError(t, err)
 	b := scoredBatch(t, p, s, 1, 1)
-	g, err := p.Gradient([]MicroBatch{b, b}, testSettings())
+	g, err := p.Gradient([]batch.MicroBatch{b, b}, testSettings())
 	require.NoError(t, err)
 	require.NoError(t, g.Add(bg, s))
 	p.Free()

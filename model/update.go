@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
@@ -107,7 +108,7 @@ type UpdateMetrics struct {
 // set; that is not an error. An error leaves the old state as it was, unless it is an
 // ErrConsumed: then the update failed while it wrote, and there is no state any more. The
 // context is checked before each micro-batch; a running program is not interrupted.
-func (p *Programs) Update(ctx context.Context, s *State, batches []MicroBatch, k Settings) (*State, UpdateMetrics, error) {
+func (p *Programs) Update(ctx context.Context, s *State, batches []batch.MicroBatch, k Settings) (*State, UpdateMetrics, error) {
 	st, m, err := p.update(ctx, s, batches, k, false)
 	if err != nil {
 		return nil, UpdateMetrics{}, fmt.Errorf("update: %w", err)
@@ -116,7 +117,7 @@ func (p *Programs) Update(ctx context.Context, s *State, batches []MicroBatch, k
 }
 
 // Gradient begins a step of Update, whose micro-batches are then added one by one.
-func (p *Programs) Gradient(batches []MicroBatch, k Settings) (*Gradient[UpdateMetrics], error) {
+func (p *Programs) Gradient(batches []batch.MicroBatch, k Settings) (*Gradient[UpdateMetrics], error) {
 	g, err := p.gradient(batches, k, false)
 	if err != nil {
 		return nil, fmt.Errorf("gradient: %w", err)
@@ -127,7 +128,7 @@ func (p *Programs) Gradient(batches []MicroBatch, k Settings) (*Gradient[UpdateM
 // SupervisedUpdate is Update with the negative log-likelihood of the masked tokens
 // instead of the surrogate, and with the same entropy term. It does not read old
 // log-probs, advantages, reference log-probs or clips.
-func (p *Programs) SupervisedUpdate(ctx context.Context, s *State, batches []MicroBatch, k Settings) (*State, UpdateMetrics, error) {
+func (p *Programs) SupervisedUpdate(ctx context.Context, s *State, batches []batch.MicroBatch, k Settings) (*State, UpdateMetrics, error) {
 	st, m, err := p.update(ctx, s, batches, k, true)
 	if err != nil {
 		return nil, UpdateMetrics{}, fmt.Errorf("supervised update: %w", err)
@@ -207,12 +208,12 @@ func (k *Settings) check(l LossOptions) error {
 	return nil
 }
 
-func (p *Programs) update(ctx context.Context, s *State, batches []MicroBatch, k Settings, supervised bool) (*State, UpdateMetrics, error) {
+func (p *Programs) update(ctx context.Context, s *State, batches []batch.MicroBatch, k Settings, supervised bool) (*State, UpdateMetrics, error) {
 	g, err := p.gradient(batches, k, supervised)
 	return train(ctx, s, g, err)
 }
 
-func (p *Programs) gradient(batches []MicroBatch, k Settings, supervised bool) (*Gradient[UpdateMetrics], error) {
+func (p *Programs) gradient(batches []batch.MicroBatch, k Settings, supervised bool) (*Gradient[UpdateMetrics], error) {
 	if err := p.checkRole(false); err != nil {
 		return nil, err
 	}

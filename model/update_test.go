@@ -31,7 +31,7 @@ func twin(t testing.TB, p *Programs, s *State) *State {
 
 // scoredBatch is a batch whose old log-probs are the state's own, and whose
 // advantages differ by row.
-func scoredBatch(t testing.TB, p *Programs, s *State, seed uint64, temperature float32) MicroBatch {
+func scoredBatch(t testing.TB, p *Programs, s *State, seed uint64, temperature float32) batch.MicroBatch {
 	t.Helper()
 	b := batchOf(randomRows(seed, p.c, p.sh.MicroBatch, p.sh.Sequence), 1)
 	b.Lengths[1]-- // a shorter row
@@ -50,7 +50,7 @@ func scoredBatch(t testing.TB, p *Programs, s *State, seed uint64, temperature f
 func TestUpdateIsDeterministicAndTheFirstRatioIsOne(t *testing.T) {
 	p, s := tinyPrograms(t, tiny())
 	before := mark(t, s)
-	batches := []MicroBatch{scoredBatch(t, p, s, 1, 0.7), scoredBatch(t, p, s, 2, 0.7)}
+	batches := []batch.MicroBatch{scoredBatch(t, p, s, 1, 0.7), scoredBatch(t, p, s, 2, 0.7)}
 	k := testSettings()
 	k.Temperature = 0.7
 	one, m, err := p.Update(bg, twin(t, p, s), batches, k)
@@ -79,7 +79,7 @@ func TestUpdateIsDeterministicAndTheFirstRatioIsOne(t *testing.T) {
 
 	// The order of micro-batches and pad rows are part of the bits; what is beside
 	// the batch is not: pad rows and empty micro-batches change nothing.
-	padded := []MicroBatch{batches[0], {}, batches[1]}
+	padded := []batch.MicroBatch{batches[0], {}, batches[1]}
 	four, _, err := p.Update(bg, twin(t, p, s), padded, k)
 	require.NoError(t, err)
 	require.Equal(t, mark(t, one), mark(t, four))
@@ -92,12 +92,12 @@ func TestRowWeightZeroIsAPadRow(t *testing.T) {
 	p, s := tinyPrograms(t, tiny())
 	b := scoredBatch(t, p, s, 1, 1)
 	b.RowWeights = []float32{1, 1, 0}
-	whole, m, err := p.Update(bg, twin(t, p, s), []MicroBatch{b}, testSettings())
+	whole, m, err := p.Update(bg, twin(t, p, s), []batch.MicroBatch{b}, testSettings())
 	require.NoError(t, err)
 	defer whole.Free()
 	require.Equal(t, 7, m.Tokens)
-	cut := MicroBatch{IDs: b.IDs[:2], Lengths: b.Lengths[:2], Mask: b.Mask[:2], Columns: batch.Columns{batch.OldLogProbs: b.Columns[batch.OldLogProbs][:2], batch.Advantages: b.Columns[batch.Advantages][:2]}}
-	without, _, err := p.Update(bg, twin(t, p, s), []MicroBatch{cut}, testSettings())
+	cut := batch.MicroBatch{IDs: b.IDs[:2], Lengths: b.Lengths[:2], Mask: b.Mask[:2], Columns: batch.Columns{batch.OldLogProbs: b.Columns[batch.OldLogProbs][:2], batch.Advantages: b.Columns[batch.Advantages][:2]}}
+	without, _, err := p.Update(bg, twin(t, p, s), []batch.MicroBatch{cut}, testSettings())
 	require.NoError(t, err)
 	defer without.Free()
 	require.Equal(t, mark(t, whole), mark(t, without))
@@ -107,7 +107,7 @@ func TestSnapshotRoundTripKeepsBits(t *testing.T) {
 	c := tiny()
 	c.TieEmbeddings = false
 	p, s := tinyPrograms(t, c)
-	next, _, err := p.Update(bg, twin(t, p, s), []MicroBatch{scoredBatch(t, p, s, 1, 1)}, testSettings())
+	next, _, err := p.Update(bg, twin(t, p, s), []batch.MicroBatch{scoredBatch(t, p, s, 1, 1)}, testSettings())
 	require.NoError(t, err)
 	defer next.Free()
 	snap, err := next.Download()
@@ -168,17 +168,17 @@ func TestStateFingerprintSeesEveryPart(t *testing.T) {
 
 func TestNonFiniteUpdatesAreSkipped(t *testing.T) {
 	p, s := tinyPrograms(t, tiny())
-	first, _, err := p.Update(bg, twin(t, p, s), []MicroBatch{scoredBatch(t, p, s, 1, 1)}, testSettings())
+	first, _, err := p.Update(bg, twin(t, p, s), []batch.MicroBatch{scoredBatch(t, p, s, 1, 1)}, testSettings())
 	require.NoError(t, err)
 	defer first.Free()
-	for name, spoil := range map[string]func(*MicroBatch){
-		"infinite advantage": func(b *MicroBatch) { b.Columns[batch.Advantages][0][4] = float32(math.Inf(1)) },
-		"no number":          func(b *MicroBatch) { b.Columns[batch.Advantages][0][4] = float32(math.NaN()) },
-		"no old log-prob":    func(b *MicroBatch) { b.Columns[batch.OldLogProbs][2][5] = float32(math.NaN()) },
+	for name, spoil := range map[string]func(*batch.MicroBatch){
+		"infinite advantage": func(b *batch.MicroBatch) { b.Columns[batch.Advantages][0][4] = float32(math.Inf(1)) },
+		"no number":          func(b *batch.MicroBatch) { b.Columns[batch.Advantages][0][4] = float32(math.NaN()) },
+		"no old log-prob":    func(b *batch.MicroBatch) { b.Columns[batch.OldLogProbs][2][5] = float32(math.NaN()) },
 	} {
 		good, b := scoredBatch(t, p, first, 2, 1), scoredBatch(t, p, first, 1, 1)
 		spoil(&b)
-		next, m, err := p.Update(bg, twin(t, p, first), []MicroBatch{good, b}, testSettings())
+		next, m, err := p.Update(bg, twin(t, p, first), []batch.MicroBatch{good, b}, testSettings())
 		require.NoError(t, err, name)
 		require.True(t, m.Skipped, name)
 		require.Equal(t, first.Step(), next.Step())
@@ -189,30 +189,30 @@ func TestNonFiniteUpdatesAreSkipped(t *testing.T) {
 
 func TestBadBatchesAreRefused(t *testing.T) {
 	p, s := tinyPrograms(t, tiny())
-	for name, spoil := range map[string]func(*MicroBatch, *Settings){
-		"mask at 0":        func(b *MicroBatch, _ *Settings) { b.Mask[0][0] = true },
-		"mask past length": func(b *MicroBatch, _ *Settings) { b.Lengths[0] = 3 },
-		"length":           func(b *MicroBatch, _ *Settings) { b.Lengths[0] = 8 },
-		"id":               func(b *MicroBatch, _ *Settings) { b.IDs[0][0] = 37 },
-		"rows":             func(b *MicroBatch, _ *Settings) { b.IDs = append(b.IDs, b.IDs[0]) },
-		"no old":           func(b *MicroBatch, _ *Settings) { b.Columns[batch.OldLogProbs] = nil },
-		"all pad":          func(b *MicroBatch, _ *Settings) { b.RowWeights = []float32{0, 0, 0} },
-		"beta":             func(_ *MicroBatch, k *Settings) { k.Beta1 = 1 },
-		"rate":             func(_ *MicroBatch, k *Settings) { k.LearningRate = float32(math.NaN()) },
-		"temperature":      func(_ *MicroBatch, k *Settings) { k.Temperature = -1 },
+	for name, spoil := range map[string]func(*batch.MicroBatch, *Settings){
+		"mask at 0":        func(b *batch.MicroBatch, _ *Settings) { b.Mask[0][0] = true },
+		"mask past length": func(b *batch.MicroBatch, _ *Settings) { b.Lengths[0] = 3 },
+		"length":           func(b *batch.MicroBatch, _ *Settings) { b.Lengths[0] = 8 },
+		"id":               func(b *batch.MicroBatch, _ *Settings) { b.IDs[0][0] = 37 },
+		"rows":             func(b *batch.MicroBatch, _ *Settings) { b.IDs = append(b.IDs, b.IDs[0]) },
+		"no old":           func(b *batch.MicroBatch, _ *Settings) { b.Columns[batch.OldLogProbs] = nil },
+		"all pad":          func(b *batch.MicroBatch, _ *Settings) { b.RowWeights = []float32{0, 0, 0} },
+		"beta":             func(_ *batch.MicroBatch, k *Settings) { k.Beta1 = 1 },
+		"rate":             func(_ *batch.MicroBatch, k *Settings) { k.LearningRate = float32(math.NaN()) },
+		"temperature":      func(_ *batch.MicroBatch, k *Settings) { k.Temperature = -1 },
 	} {
 		b, k := batchOf(randomRows(1, p.c, 3, 7), 1), testSettings()
 		spoil(&b, &k)
-		_, _, err := p.Update(bg, s, []MicroBatch{b}, k)
+		_, _, err := p.Update(bg, s, []batch.MicroBatch{b}, k)
 		require.ErrorIs(t, err, ErrInput, name)
 	}
 	done, cancel := context.WithCancel(bg)
 	cancel()
-	_, _, err := p.Update(done, s, []MicroBatch{batchOf(randomRows(1, p.c, 3, 7), 1)}, testSettings())
+	_, _, err := p.Update(done, s, []batch.MicroBatch{batchOf(randomRows(1, p.c, 3, 7), 1)}, testSettings())
 	require.ErrorIs(t, err, context.Canceled)
 	other, err := testDevice(t).Programs(benchConfig(), nil, Shapes{MicroBatch: 1, Sequence: 4})
 	require.NoError(t, err)
-	_, _, err = other.Score(bg, s, MicroBatch{}, 1)
+	_, _, err = other.Score(bg, s, batch.MicroBatch{}, 1)
 	require.ErrorIs(t, err, ErrInput)
 	_, err = other.Generate(bg, s, GenerateInput{})
 	require.ErrorIs(t, err, ErrInput)
@@ -227,7 +227,7 @@ func TestAdamW(t *testing.T) {
 	want := NewSnapshot(tinyParams(p.c))
 	state := s
 	for step := 1; step <= 3; step++ {
-		grads, _ := gradients(t, p, state, []MicroBatch{b}, k, false)
+		grads, _ := gradients(t, p, state, []batch.MicroBatch{b}, k, false)
 		var square float64
 		for _, g := range grads.Values {
 			for _, x := range g {
@@ -236,7 +236,7 @@ func TestAdamW(t *testing.T) {
 		}
 		norm := math.Sqrt(square)
 		scale := math.Min(1, float64(k.MaxGradNorm)/(norm+1e-6))
-		next, m, err := p.Update(bg, state, []MicroBatch{b}, k)
+		next, m, err := p.Update(bg, state, []batch.MicroBatch{b}, k)
 		require.NoError(t, err)
 		t.Cleanup(next.Free)
 		require.InEpsilon(t, norm, m.GradNorm, 1e-5)
@@ -277,7 +277,7 @@ func TestSupervisedUpdateLearns(t *testing.T) {
 	var first, last float64
 	state := s
 	for i := range 60 {
-		next, m, err := p.SupervisedUpdate(bg, state, []MicroBatch{b}, k)
+		next, m, err := p.SupervisedUpdate(bg, state, []batch.MicroBatch{b}, k)
 		require.NoError(t, err)
 		state = next
 		if i == 0 {

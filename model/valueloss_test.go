@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
-func valueBatch(batches []MicroBatch, values [][][]float32) ValueBatch {
+func valueBatch(batches []batch.MicroBatch, values [][][]float32) ValueBatch {
 	var out ValueBatch
 	for i, b := range batches {
 		out.Values = append(out.Values, doubles(values[i])...)
@@ -19,7 +19,7 @@ func valueBatch(batches []MicroBatch, values [][][]float32) ValueBatch {
 		out.Returns = append(out.Returns, doubles(b.Columns[batch.Returns])...)
 		for r := range b.IDs {
 			out.Mask = append(out.Mask, b.Mask[r])
-			out.RowWeights = append(out.RowWeights, float64(b.rowWeight(r)))
+			out.RowWeights = append(out.RowWeights, float64(b.RowWeight(r)))
 		}
 	}
 	return out
@@ -39,7 +39,7 @@ func TestValueLossIsTheReference(t *testing.T) {
 	p, s, _ := tinyCritic(t)
 	prog := valueLossOnly(p)
 	defer prog.finalize()
-	batches := []MicroBatch{criticBatch(t, p, s, 1), criticBatch(t, p, s, 2)}
+	batches := []batch.MicroBatch{criticBatch(t, p, s, 1), criticBatch(t, p, s, 2)}
 	var values [][][]float32
 	for _, b := range batches {
 		v, err := p.Values(bg, s, b)
@@ -53,7 +53,7 @@ func TestValueLossIsTheReference(t *testing.T) {
 			want, err := referenceValue(valueBatch(batches, values), ValueOptions{Clip: float64(clip), Aggregation: a})
 			require.NoError(t, err)
 			require.Equal(t, clip > 0, want.ClipFraction > 0)
-			require.NoError(t, Weigh(batches, a, 0))
+			require.NoError(t, batch.Weigh(batches, a, 0))
 			all, _, err := p.packAll(batches, k.reads())
 			require.NoError(t, err)
 			metrics := make([]float64, criticMetricCount)

@@ -56,17 +56,17 @@ func TestCriticOfThreeValues(t *testing.T) {
 		}
 		alone.Mask, alone.Columns[batch.Returns], alone.Columns[batch.OldValues] = append(alone.Mask, mask), append(alone.Columns[batch.Returns], returns), append(alone.Columns[batch.OldValues], old)
 	}
-	for _, of := range []*MicroBatch{&b, &alone} {
-		batches := []MicroBatch{*of}
-		require.NoError(t, Weigh(batches, loss.TokenMean, 0))
+	for _, of := range []*batch.MicroBatch{&b, &alone} {
+		batches := []batch.MicroBatch{*of}
+		require.NoError(t, batch.Weigh(batches, loss.TokenMean, 0))
 		*of = batches[0]
 	}
 	k := criticSettings()
 	k.WeightDecay = 0
-	first, m, err := one.CriticUpdate(bg, twin(t, one, s), []MicroBatch{b}, k)
+	first, m, err := one.CriticUpdate(bg, twin(t, one, s), []batch.MicroBatch{b}, k)
 	require.NoError(t, err)
 	defer first.Free()
-	second, n, err := three.CriticUpdate(bg, twin(t, three, state), []MicroBatch{alone}, k)
+	second, n, err := three.CriticUpdate(bg, twin(t, three, state), []batch.MicroBatch{alone}, k)
 	require.NoError(t, err)
 	defer second.Free()
 	require.InDelta(t, m.Loss, n.Loss, 1e-6)
@@ -83,7 +83,7 @@ func TestCriticOfThreeValues(t *testing.T) {
 		require.InDeltaSlice(t, x.M.Values[i], y.M.Values[i], 1e-6, params.Config.Tensors()[i].Name)
 	}
 
-	_, err = three.CriticGradient([]MicroBatch{b}, k)
+	_, err = three.CriticGradient([]batch.MicroBatch{b}, k)
 	require.ErrorIs(t, err, ErrInput, "one number a token, for a head of three")
 	_, err = three.Load(s.NewCritic(1))
 	require.ErrorIs(t, err, ErrInput)

@@ -2,6 +2,8 @@ package model
 
 import (
 	"fmt"
+
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // narrowed are the shapes of the programs for micro-batches of a width.
@@ -29,7 +31,7 @@ func (sh Shapes) checkWidths(bad func(string, ...any) error) error {
 }
 
 // of are the programs for micro-batches of the width that b has.
-func (p *Programs) of(b MicroBatch) (*Programs, error) {
+func (p *Programs) of(b batch.MicroBatch) (*Programs, error) {
 	if b.Width == 0 || b.Width == p.sh.Sequence {
 		return p, nil
 	}

@@ -28,7 +28,7 @@ func TestNarrowerMicroBatches(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { v.Free() }()
 
-	var wide, narrow []MicroBatch
+	var wide, narrow []batch.MicroBatch
 	for i, width := range []int{12, 7, 5} {
 		b := batchOf(randomRows(uint64(i), p.c, 3, width), float32(i)-0.7)
 		b.Columns[batch.Returns], b.Columns[batch.OldValues] = b.Columns[batch.Advantages], b.Columns[batch.OldLogProbs]
@@ -44,7 +44,7 @@ func TestNarrowerMicroBatches(t *testing.T) {
 		require.NoError(t, err)
 		got, entropy, err := p.Score(t.Context(), s, narrow[i], 1)
 		require.NoError(t, err)
-		values, err := q.ValuesAll(t.Context(), v, []MicroBatch{wide[i], narrow[i]})
+		values, err := q.ValuesAll(t.Context(), v, []batch.MicroBatch{wide[i], narrow[i]})
 		require.NoError(t, err)
 		for r := range got {
 			require.Len(t, entropy[r], narrow[i].Width)
@@ -53,7 +53,7 @@ func TestNarrowerMicroBatches(t *testing.T) {
 		}
 		narrow[i].Columns[batch.OldLogProbs], wide[i].Columns[batch.OldLogProbs] = got, got
 	}
-	update := func(batches []MicroBatch) (UpdateMetrics, CriticMetrics) {
+	update := func(batches []batch.MicroBatch) (UpdateMetrics, CriticMetrics) {
 		own, err := p.NewState(tinyParams(tiny()))
 		require.NoError(t, err)
 		own, m, err := p.Update(t.Context(), own, batches, testSettings())
@@ -75,10 +75,10 @@ func TestNarrowerMicroBatches(t *testing.T) {
 	require.InDelta(t, values.Loss, critic.Loss, 1e-5*values.Loss)
 	require.Equal(t, of.Tokens, got.Tokens)
 
-	_, _, err = p.Score(t.Context(), s, MicroBatch{Width: 6, IDs: wide[2].IDs, Lengths: wide[2].Lengths}, 1)
+	_, _, err = p.Score(t.Context(), s, batch.MicroBatch{Width: 6, IDs: wide[2].IDs, Lengths: wide[2].Lengths}, 1)
 	require.ErrorIs(t, err, ErrInput)
 	require.ErrorContains(t, err, "width 6")
-	_, _, err = p.Score(t.Context(), s, MicroBatch{Width: 5, IDs: wide[0].IDs, Lengths: wide[0].Lengths}, 1)
+	_, _, err = p.Score(t.Context(), s, batch.MicroBatch{Width: 5, IDs: wide[0].IDs, Lengths: wide[0].Lengths}, 1)
 	require.ErrorIs(t, err, ErrInput)
 	hashes, err := p.Hashes()
 	require.NoError(t, err)

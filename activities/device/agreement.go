@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // errDisagree says that two devices of the process compute different bits.
@@ -61,7 +62,7 @@ func (w *work) generationsAgree(ctx context.Context, p *model.Programs, in model
 }
 
 // scoresAgree has each device score the same micro-batch, by a policy or a critic.
-func (w *work) scoresAgree(ctx context.Context, p *model.Programs, batch model.MicroBatch) error {
+func (w *work) scoresAgree(ctx context.Context, p *model.Programs, b batch.MicroBatch) error {
 	n := w.engine.device.Count()
 	if n == 1 {
 		return nil
@@ -71,7 +72,7 @@ func (w *work) scoresAgree(ctx context.Context, p *model.Programs, batch model.M
 		return fmt.Errorf("self-test: %w", err)
 	}
 	defer probe.Free()
-	gave, batches := make([]string, n), slices.Repeat([]model.MicroBatch{batch}, n)
+	gave, batches := make([]string, n), slices.Repeat([]batch.MicroBatch{b}, n)
 	if p.Config().ValueHead {
 		values, err := p.ValuesAll(ctx, probe, batches)
 		if err != nil {
@@ -94,14 +95,14 @@ func (w *work) scoresAgree(ctx context.Context, p *model.Programs, batch model.M
 
 // updatesAgree has each device compute the gradient of the same micro-batches, as the only shard of an
 // update that has any. Programs without shards compute gradients on the first device alone.
-func updatesAgree[M any](ctx context.Context, w *work, named string, p *model.Programs, batches []model.MicroBatch, begin func([]model.MicroBatch) (*model.Gradient[M], error)) error {
+func updatesAgree[M any](ctx context.Context, w *work, named string, p *model.Programs, batches []batch.MicroBatch, begin func([]batch.MicroBatch) (*model.Gradient[M], error)) error {
 	n := w.engine.device.Count()
 	if n == 1 || !p.Shapes().Sharded {
 		return nil
 	}
 	gave := make([]string, n)
 	for k := range gave {
-		dealt := make([]model.MicroBatch, n*len(batches)) // the others have no token
+		dealt := make([]batch.MicroBatch, n*len(batches)) // the others have no token
 		for i, b := range batches {
 			dealt[i*n+k] = b
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/mutual"
 )
@@ -240,7 +241,7 @@ func pairsOf(estimates []estimate, b int) (pairs []pair, places int) {
 
 // scorePairs gives the pairs the log-probs of their reasonings. Micro-batches are dealt to the devices.
 func (w *work) scorePairs(ctx context.Context, p *model.Programs, pairs []pair, temperature float32) ([]episode.PairRow, error) {
-	var batches []model.MicroBatch
+	var batches []batch.MicroBatch
 	var dealt [][]pair // by micro-batch
 	b := w.Train.Update.MicroBatch
 	for len(pairs) > 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // Score computes the old log-probs and entropies of the selected rows with Update's own
@@ -146,7 +147,7 @@ type figures struct {
 }
 
 // score scores micro-batches by the policy, then by the reference, then by the second network.
-func (s scorer) score(ctx context.Context, batches []model.MicroBatch) ([]figures, error) {
+func (s scorer) score(ctx context.Context, batches []batch.MicroBatch) ([]figures, error) {
 	out := make([]figures, len(batches))
 	scores, err := s.policy.ScoreAll(ctx, s.state, batches, s.temperature)
 	if err != nil {
@@ -178,7 +179,7 @@ func (s scorer) score(ctx context.Context, batches []model.MicroBatch) ([]figure
 }
 
 // bySecond gives a critic's values, or the log-probs of a process reward model: [batch][row][token].
-func (s scorer) bySecond(ctx context.Context, batches []model.MicroBatch) ([][][]float32, error) {
+func (s scorer) bySecond(ctx context.Context, batches []batch.MicroBatch) ([][][]float32, error) {
 	if s.second.Config().ValueHead {
 		return s.beside.ValuesAll(ctx, s.second, batches)
 	}

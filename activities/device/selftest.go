@@ -66,7 +66,7 @@ func (w *work) selfTest(ctx context.Context, run activities.Run, second bool) er
 		if err := w.scoresAgree(ctx, p, batches[0]); err != nil {
 			return err
 		}
-		return updatesAgree(ctx, w, "an update", p, batches, func(b []model.MicroBatch) (*model.Gradient[model.UpdateMetrics], error) {
+		return updatesAgree(ctx, w, "an update", p, batches, func(b []batch.MicroBatch) (*model.Gradient[model.UpdateMetrics], error) {
 			return p.Gradient(b, knobs)
 		})
 	}); err != nil || !second {
@@ -82,7 +82,7 @@ func (w *work) selfTest(ctx context.Context, run activities.Run, second bool) er
 			valuedRows(batches, values)
 		}
 		if w.Train.Credit.PRM() {
-			return updatesAgree(ctx, w, "an update of the process reward model", c, batches, func(b []model.MicroBatch) (*model.Gradient[model.UpdateMetrics], error) {
+			return updatesAgree(ctx, w, "an update of the process reward model", c, batches, func(b []batch.MicroBatch) (*model.Gradient[model.UpdateMetrics], error) {
 				return c.Gradient(b, prmSettings(settings))
 			})
 		}
@@ -96,7 +96,7 @@ func (w *work) selfTest(ctx context.Context, run activities.Run, second bool) er
 		if err := w.scoresAgree(ctx, c, batches[0]); err != nil {
 			return err
 		}
-		return updatesAgree(ctx, w, "an update of the critic", c, batches, func(b []model.MicroBatch) (*model.Gradient[model.CriticMetrics], error) {
+		return updatesAgree(ctx, w, "an update of the critic", c, batches, func(b []batch.MicroBatch) (*model.Gradient[model.CriticMetrics], error) {
 			return c.CriticGradient(b, knobs)
 		})
 	})
@@ -193,7 +193,7 @@ func (w *work) selfTestPrompts(s model.Shapes, draws *rand.Rand) model.GenerateI
 
 // selfTestRows are micro-batches of full rows of legal ids, whose second halves are trained
 // on, with numbers such as a loss may read.
-func (w *work) selfTestRows(s model.Shapes, draws *rand.Rand) []model.MicroBatch {
+func (w *work) selfTestRows(s model.Shapes, draws *rand.Rand) []batch.MicroBatch {
 	fill := func(of func() float32) [][]float32 {
 		out := make([][]float32, s.MicroBatch)
 		for r := range out {
@@ -207,9 +207,9 @@ func (w *work) selfTestRows(s model.Shapes, draws *rand.Rand) []model.MicroBatch
 	near := func(value float32) func() float32 {
 		return func() float32 { return value + draws.Float32() }
 	}
-	var out []model.MicroBatch
+	var out []batch.MicroBatch
 	for range selfTestBatches {
-		b := model.MicroBatch{
+		b := batch.MicroBatch{
 			Columns: batch.Columns{
 				batch.OldLogProbs: fill(near(-2)), batch.RefLogProbs: fill(near(-2)), batch.Advantages: fill(near(-0.5)),
 				batch.Returns: fill(near(0)), batch.OldValues: fill(near(0)),
@@ -229,7 +229,7 @@ func (w *work) selfTestRows(s model.Shapes, draws *rand.Rand) []model.MicroBatch
 }
 
 // valuedRows gives each token of rows so many values to learn in place of one.
-func valuedRows(batches []model.MicroBatch, values int) {
+func valuedRows(batches []batch.MicroBatch, values int) {
 	for i := range batches {
 		b := &batches[i]
 		b.Values = values

@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -172,7 +173,7 @@ func (u *update) microBatches() int {
 
 // minibatch lays the rows of an optimizer step out, for the critic or for the policy. Supervised
 // rows are the policy's alone.
-func (u *update) minibatch(step int, critic bool) ([]model.MicroBatch, error) {
+func (u *update) minibatch(step int, critic bool) ([]batch.MicroBatch, error) {
 	rows := run.Picked(u.rows, u.steps[step])
 	if critic {
 		return run.CriticMinibatch(rows, u.policy.Shapes(), u.knobs, u.divisor, u.values)

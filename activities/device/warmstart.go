@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -286,7 +287,7 @@ func (w *work) chunkSource(ctx context.Context, s store.Store, in activities.War
 }
 
 // transcriptBatches lays transcripts out in micro-batches.
-func (w *work) transcriptBatches(examples []starter.Transcript) []model.MicroBatch {
+func (w *work) transcriptBatches(examples []starter.Transcript) []batch.MicroBatch {
 	var rows []episode.Stretch
 	for _, e := range examples {
 		rows = append(rows, episode.Stretch{Ids: e.IDs, Sampled: e.Loss})

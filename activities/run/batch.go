@@ -28,14 +28,14 @@ import (
 //	MicroBatch      [b, width], what Update takes
 
 // MicroBatches lays stretches out on the width of the run's longest row; see ScoreBatches.
-func (rc *Context) MicroBatches(rows []episode.Stretch) []model.MicroBatch {
+func (rc *Context) MicroBatches(rows []episode.Stretch) []batch.MicroBatch {
 	return layOut(rows, rc.Train.Update.MicroBatch, rc.Shapes(rc.Training, 1).Sequence)
 }
 
 // layOut lays stretches out in ⌈stretches/b⌉ micro-batches of b rows of a width, without
 // log-probs and advantages. Rows after the last stretch are padding of weight 0.
-func layOut(rows []episode.Stretch, b, width int) []model.MicroBatch {
-	var out []model.MicroBatch
+func layOut(rows []episode.Stretch, b, width int) []batch.MicroBatch {
+	var out []batch.MicroBatch
 	for at := 0; at < len(rows); at += b {
 		m := emptyMicroBatch(b, width)
 		for i, p := range rows[at:min(at+b, len(rows))] {
@@ -48,8 +48,8 @@ func layOut(rows []episode.Stretch, b, width int) []model.MicroBatch {
 }
 
 // emptyMicroBatch is b rows of padding.
-func emptyMicroBatch(b, width int) model.MicroBatch {
-	m := model.MicroBatch{Lengths: make([]int32, b), RowWeights: make([]float32, b)}
+func emptyMicroBatch(b, width int) batch.MicroBatch {
+	m := batch.MicroBatch{Lengths: make([]int32, b), RowWeights: make([]float32, b)}
 	for range b {
 		m.IDs = append(m.IDs, make([]int32, width))
 		m.Mask = append(m.Mask, make([]bool, width))
@@ -81,8 +81,8 @@ type BatchRow struct {
 
 // Minibatch lays rows out in micro-batches, in their order (Arrange), with the weights and bounds
 // of the policy's optimizer step. Supervised rows have the weight 0 in it; see Imitate.
-func Minibatch(rows []BatchRow, sh model.Shapes, u spec.Update, divisor float64) ([]model.MicroBatch, error) {
-	out := laidOut(rows, sh, func(m *model.MicroBatch) {
+func Minibatch(rows []BatchRow, sh model.Shapes, u spec.Update, divisor float64) ([]batch.MicroBatch, error) {
+	out := laidOut(rows, sh, func(m *batch.MicroBatch) {
 		b := sh.MicroBatch
 		if len(u.ClipTurns) > 0 {
 			m.Columns[batch.ClipLow], m.Columns[batch.ClipHigh] = zeros(b, m.Width), zeros(b, m.Width)
@@ -96,7 +96,7 @@ func Minibatch(rows []BatchRow, sh model.Shapes, u spec.Update, divisor float64)
 		if u.KLFirstTurn > 0 {
 			m.Columns[batch.KLCoefficients] = zeros(b, m.Width)
 		}
-	}, func(m *model.MicroBatch, i int, r BatchRow) {
+	}, func(m *batch.MicroBatch, i int, r BatchRow) {
 		m.Mask[i], m.Columns[batch.OldLogProbs][i], m.Columns[batch.Advantages][i] = r.Mask[:m.Width], r.Old, r.Advantages
 		if m.Columns[batch.RefLogProbs] != nil {
 			m.Columns[batch.RefLogProbs][i] = r.Reference
@@ -120,8 +120,8 @@ func Minibatch(rows []BatchRow, sh model.Shapes, u spec.Update, divisor float64)
 // CriticMinibatch is Minibatch for a critic with so many values for each token. It learns the
 // returns where the row's Learns is true, or else where its Mask is. With several values, the loss
 // is the mean over all numbers that are learned (loss.TokenMean), whatever the policy's aggregation.
-func CriticMinibatch(rows []BatchRow, sh model.Shapes, u spec.Update, divisor float64, values int) ([]model.MicroBatch, error) {
-	out := laidOut(rows, sh, func(m *model.MicroBatch) {
+func CriticMinibatch(rows []BatchRow, sh model.Shapes, u spec.Update, divisor float64, values int) ([]batch.MicroBatch, error) {
+	out := laidOut(rows, sh, func(m *batch.MicroBatch) {
 		m.Columns[batch.Returns], m.Columns[batch.OldValues] = make([][]float32, sh.MicroBatch), make([][]float32, sh.MicroBatch)
 		if values > 1 {
 			m.Values = values
@@ -129,7 +129,7 @@ func CriticMinibatch(rows []BatchRow, sh model.Shapes, u spec.Update, divisor fl
 				m.Mask[i] = make([]bool, values*m.Width)
 			}
 		}
-	}, func(m *model.MicroBatch, i int, r BatchRow) {
+	}, func(m *batch.MicroBatch, i int, r BatchRow) {
 		learns := r.Mask
 		if r.Learns != nil {
 			learns = r.Learns
@@ -145,8 +145,8 @@ func CriticMinibatch(rows []BatchRow, sh model.Shapes, u spec.Update, divisor fl
 // laidOut lays the ids of rows out in micro-batches, in their order, with the weight 1, or 0 for
 // supervised rows. begin adds what the loss needs
 // to a micro-batch of padding, and fill writes a row that is not padding.
-func laidOut(rows []BatchRow, sh model.Shapes, begin func(*model.MicroBatch), fill func(m *model.MicroBatch, i int, r BatchRow)) []model.MicroBatch {
-	var out []model.MicroBatch
+func laidOut(rows []BatchRow, sh model.Shapes, begin func(*batch.MicroBatch), fill func(m *batch.MicroBatch, i int, r BatchRow)) []batch.MicroBatch {
+	var out []batch.MicroBatch
 	for at := 0; at < len(rows); at += sh.MicroBatch {
 		width := widthOf(sh, int(rows[at].Length))
 		m := emptyMicroBatch(sh.MicroBatch, width)
@@ -168,12 +168,12 @@ func laidOut(rows []BatchRow, sh model.Shapes, begin func(*model.MicroBatch), fi
 }
 
 // weighed gives the tokens of a step's micro-batches their weights.
-func weighed(out []model.MicroBatch, rows []BatchRow, aggregation string, divisor float64) ([]model.MicroBatch, error) {
+func weighed(out []batch.MicroBatch, rows []BatchRow, aggregation string, divisor float64) ([]batch.MicroBatch, error) {
 	var err error
 	if a := loss.Aggregation(aggregation); a == loss.TurnMean {
-		err = model.WeighByTurn(out, turnsOf(rows))
+		err = batch.WeighByTurn(out, turnsOf(rows))
 	} else {
-		err = model.Weigh(out, a, divisor)
+		err = batch.Weigh(out, a, divisor)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/loss"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -13,7 +14,7 @@ import (
 // (credit.Preferences) are the advantages, which are summed. At the parameters of the old log-probs
 // every ratio is 1, so that the surrogate's gradient is that of Σ weight·log-prob. The rows are not
 // written to.
-func Preferences(rows []BatchRow, sh model.Shapes) ([]model.MicroBatch, error) {
+func Preferences(rows []BatchRow, sh model.Shapes) ([]batch.MicroBatch, error) {
 	out := slices.Clone(rows)
 	for i, r := range rows {
 		out[i].Old, out[i].Advantages = r.OldValues, r.Returns

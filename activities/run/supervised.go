@@ -3,7 +3,6 @@ package run
 import (
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/envs/starter"
-	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -12,7 +11,7 @@ import (
 // Imitate gives the supervised rows of a minibatch, laid out by Minibatch in micro-batches of
 // b, their part of the policy's loss: coefficient times the mean negative log-likelihood over
 // their tokens.
-func Imitate(batches []model.MicroBatch, rows []BatchRow, b int, coefficient float64) {
+func Imitate(batches []batch.MicroBatch, rows []BatchRow, b int, coefficient float64) {
 	tokens := 0
 	for _, r := range rows {
 		if r.Supervised {

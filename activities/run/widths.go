@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // narrower are the widths besides the longest row's that update.widths gives to Score and Update:
@@ -86,7 +87,7 @@ func Picked(rows []BatchRow, places []int) []BatchRow {
 
 // ScoreBatches lays stretches out as Score takes them: each in a micro-batch of its width. places
 // has the place of a stretch for each row of the micro-batches, one after the other; −1 is padding.
-func (rc *Context) ScoreBatches(rows []episode.Stretch) (batches []model.MicroBatch, places []int) {
+func (rc *Context) ScoreBatches(rows []episode.Stretch) (batches []batch.MicroBatch, places []int) {
 	sh := rc.Shapes(rc.Training, 1)
 	lengths := make([]int, len(rows))
 	for i, p := range rows {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workers/measure/speed"
 )
@@ -21,7 +22,7 @@ type dealt struct {
 	programs *model.Programs
 	policy   *model.State
 	rollout  model.GenerateInput
-	batches  []model.MicroBatch
+	batches  []batch.MicroBatch
 }
 
 // dealtOut is a rollout and an update on one device, and on four virtual ones, which share its cores.

@@ -18,7 +18,7 @@ type updates struct {
 	plain, critics *model.Programs
 	others         []*model.Programs // of other losses
 	policy, critic *model.State
-	all, kept      []model.MicroBatch
+	all, kept      []batch.MicroBatch
 	dealts         []*dealt
 	several        *model.Device // nil until it is opened
 }
@@ -74,7 +74,7 @@ func (u *updates) free() {
 }
 
 // update is one optimizer step, which the policy takes; edit, if set, changes its settings.
-func (u *updates) update(p *model.Programs, batches []model.MicroBatch, edit func(*model.Settings)) func(context.Context) error {
+func (u *updates) update(p *model.Programs, batches []batch.MicroBatch, edit func(*model.Settings)) func(context.Context) error {
 	k := model.Settings{Optimizer: speed.Optimizer, ClipLow: 0.2, ClipHigh: 0.28, Temperature: 1}
 	if edit != nil {
 		edit(&k)
@@ -88,7 +88,7 @@ func (u *updates) update(p *model.Programs, batches []model.MicroBatch, edit fun
 	}
 }
 
-func (u *updates) score(batches []model.MicroBatch) func(context.Context) error {
+func (u *updates) score(batches []batch.MicroBatch) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, b := range batches {
 			if _, _, err := u.plain.Score(ctx, u.policy, b, 1); err != nil {
@@ -99,7 +99,7 @@ func (u *updates) score(batches []model.MicroBatch) func(context.Context) error 
 	}
 }
 
-func (u *updates) values(batches []model.MicroBatch) func(context.Context) error {
+func (u *updates) values(batches []batch.MicroBatch) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, b := range batches {
 			if _, err := u.critics.Values(ctx, u.critic, b); err != nil {
@@ -110,7 +110,7 @@ func (u *updates) values(batches []model.MicroBatch) func(context.Context) error
 	}
 }
 
-func (u *updates) criticUpdate(batches []model.MicroBatch) func(context.Context) error {
+func (u *updates) criticUpdate(batches []batch.MicroBatch) func(context.Context) error {
 	return func(ctx context.Context) error {
 		next, _, err := u.critics.CriticUpdate(ctx, u.critic, batches, model.CriticSettings{Optimizer: speed.Optimizer, Clip: 0.5})
 		if err == nil {
@@ -148,8 +148,8 @@ func (u *updates) widths() ([]workload, error) {
 		return nil, err
 	}
 	u.others = append(u.others, p)
-	laid := func(widths int) []model.MicroBatch {
-		var out []model.MicroBatch
+	laid := func(widths int) []batch.MicroBatch {
+		var out []batch.MicroBatch
 		open := map[int]int{} // micro-batches that are not full, by width
 		rows := algorithmGroups * starterShape.MicroBatch
 		for i := range rows {
@@ -161,7 +161,7 @@ func (u *updates) widths() ([]workload, error) {
 			at, there := open[own]
 			if !there || len(out[at].IDs) == starterShape.MicroBatch {
 				at = len(out)
-				out, open[own] = append(out, model.MicroBatch{Width: own}), at
+				out, open[own] = append(out, batch.MicroBatch{Width: own}), at
 			}
 			addRow(&out[at], u.all[i/starterShape.MicroBatch].IDs[i%starterShape.MicroBatch][:length])
 		}
@@ -182,7 +182,7 @@ func (u *updates) widths() ([]workload, error) {
 }
 
 // addRow adds a row of ids to a micro-batch, with a loss on its second half.
-func addRow(to *model.MicroBatch, ids []int32) {
+func addRow(to *batch.MicroBatch, ids []int32) {
 	mask, old, advantages := make([]bool, len(ids)), make([]float32, len(ids)), make([]float32, len(ids))
 	for t := len(ids) / 2; t < len(ids); t++ {
 		mask[t], old[t], advantages[t] = true, -6, 1

@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/families"
 	"github.com/reprise-rl/reprise/workers/measure/speed"
@@ -66,7 +67,7 @@ func kernels(ctx context.Context, m *machine) error {
 type work struct {
 	programs *model.Programs
 	state    *model.State
-	batches  []model.MicroBatch
+	batches  []batch.MicroBatch
 	generate model.GenerateInput
 	compile  float64 // seconds
 }
@@ -110,7 +111,7 @@ func (w *work) free() {
 	w.programs.Free()
 }
 
-func (w *work) update(ctx context.Context, batches []model.MicroBatch) (model.UpdateMetrics, error) {
+func (w *work) update(ctx context.Context, batches []batch.MicroBatch) (model.UpdateMetrics, error) {
 	next, metrics, err := w.programs.Update(ctx, w.state, batches, model.Settings{
 		Optimizer: speed.Optimizer, ClipLow: 0.2, ClipHigh: 0.28, Temperature: 1,
 	})

@@ -42,7 +42,7 @@ type subject struct {
 	blocks   *model.Programs // that sample in blocks
 	state    *model.State
 	clock    *clock
-	batches  []model.MicroBatch
+	batches  []batch.MicroBatch
 	generate model.GenerateInput
 	block    model.GenerateInput // rows of unequal lengths
 	groups   model.GenerateInput // the same in groups
@@ -119,8 +119,8 @@ func (s *subject) prompt(row int) []int32 {
 }
 
 // Rows is a micro-batch of drawn ids, with the loss on each row's second half.
-func Rows(c model.Config, shape Shape, number int) model.MicroBatch {
-	var b model.MicroBatch
+func Rows(c model.Config, shape Shape, number int) batch.MicroBatch {
+	var b batch.MicroBatch
 	width := shape.Tokens
 	for row := range shape.MicroBatch {
 		r := draw.Address{Purpose: draw.Sample, Group: int64(number), Member: int64(row), Turn: 1}.Rand()

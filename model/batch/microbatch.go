@@ -1,12 +1,15 @@
-package model
+package batch
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
-	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/loss"
 )
+
+// ErrInput marks rows or numbers that do not fit.
+var ErrInput = errors.New("bad input")
 
 // MicroBatch holds rows for Score, Values and the updates. Slices are indexed
 // [row][token]. A row may be shorter than the width, and a batch may have fewer
@@ -22,7 +25,7 @@ type MicroBatch struct {
 	// Mask is true at the tokens that were sampled and are trained on. It must be false
 	// at index 0 and from the row's length on. Score and Values ignore it.
 	Mask [][]bool
-	// Values is how many numbers each token has in Mask and in the columns that say so (batch.About), one after the
+	// Values is how many numbers each token has in Mask and in the columns that say so (About), one after the
 	// other: those of the critic's head (Config.Values). 0 is one.
 	Values int
 	// RowWeights, at least 0, multiply the rows in Weigh's sums and in the means of
@@ -31,10 +34,10 @@ type MicroBatch struct {
 	// Columns are what a loss reads of the tokens, where Mask is true and the row has a weight. A loss
 	// reads those that it declares, and no others. Weights are 0 for tokens that are not trained on; if
 	// they are nil in all micro-batches of an update, the loss is the mean over its tokens (loss.TokenMean).
-	Columns batch.Columns
+	Columns Columns
 }
 
-// Weigh sets batch.Weights of a minibatch, given as all of its micro-batches, from their
+// Weigh sets Weights of a minibatch, given as all of its micro-batches, from their
 // masks and row weights. They are loss.Weights over all rows together, rounded to
 // float32. Only loss.Constant reads divisor.
 func Weigh(batches []MicroBatch, a loss.Aggregation, divisor float64) error {
@@ -64,23 +67,27 @@ func aggregated(a loss.Aggregation, divisor float64) weighing {
 	return func(mask [][]bool, rows []float64) ([][]float64, error) { return loss.Weights(mask, rows, a, divisor) }
 }
 
+// Means are the weights of the mean over all tokens of a minibatch (loss.TokenMean), [micro-batches][rows][tokens].
+func Means(batches []MicroBatch) ([][][]float32, error) {
+	return weigh(batches, aggregated(loss.TokenMean, 0))
+}
+
 func setWeights(batches []MicroBatch, of weighing) error {
 	weights, err := weigh(batches, of)
 	if err != nil {
 		return fmt.Errorf("weigh minibatch: %w", err)
 	}
 	for i := range batches {
-		batches[i].Columns[batch.Weights] = weights[i]
+		batches[i].Columns[Weights] = weights[i]
 	}
 	return nil
 }
 
-// weigh returns the weights of each micro-batch.
 func weigh(batches []MicroBatch, of weighing) ([][][]float32, error) {
 	var masks [][]bool
 	var rows []float64
 	for i, b := range batches {
-		if err := b.checkRows(); err != nil {
+		if err := b.Check(); err != nil {
 			return nil, fmt.Errorf("micro-batch %d: %w", i, err)
 		}
 		for r := range b.IDs {
@@ -89,7 +96,7 @@ func weigh(batches []MicroBatch, of weighing) ([][][]float32, error) {
 			} else {
 				masks = append(masks, b.Mask[r])
 			}
-			rows = append(rows, float64(b.rowWeight(r)))
+			rows = append(rows, float64(b.RowWeight(r)))
 		}
 	}
 	all, err := of(masks, rows)
@@ -110,25 +117,26 @@ func weigh(batches []MicroBatch, of weighing) ([][][]float32, error) {
 	return out, nil
 }
 
-func (b MicroBatch) rowWeight(r int) float32 {
+// RowWeight is the weight of row r.
+func (b MicroBatch) RowWeight(r int) float32 {
 	if b.RowWeights == nil {
 		return 1
 	}
 	return b.RowWeights[r]
 }
 
-// shows reports whether the token at t of row r is learned from by its log-likelihood.
-func (b MicroBatch) shows(r, t int) bool {
-	marks := b.Columns[batch.Supervised]
+// Shows reports whether the token at t of row r is learned from by its log-likelihood.
+func (b MicroBatch) Shows(r, t int) bool {
+	marks := b.Columns[Supervised]
 	return marks != nil && marks[r] != nil && marks[r][t] == 1
 }
 
-// learns reports whether the token at t of row r is trained on.
-func (b MicroBatch) learns(r, t int) bool { return b.Mask[r][t] && b.rowWeight(r) > 0 }
+// Learns reports whether the token at t of row r is trained on.
+func (b MicroBatch) Learns(r, t int) bool { return b.Mask[r][t] && b.RowWeight(r) > 0 }
 
-// checkRows returns an error if the batch's fields have different numbers of rows, or if
+// Check returns an error if the batch's fields have different numbers of rows, or if
 // a mask or a row weight is invalid.
-func (b MicroBatch) checkRows() error {
+func (b MicroBatch) Check() error {
 	if len(b.Lengths) != len(b.IDs) {
 		return fmt.Errorf("%w: %d lengths for %d rows", ErrInput, len(b.Lengths), len(b.IDs))
 	}
@@ -151,58 +159,4 @@ func (b MicroBatch) checkRows() error {
 		}
 	}
 	return nil
-}
-
-// pack checks a micro-batch's ids and returns them as [MicroBatch·Sequence].
-func (p *Programs) pack(b MicroBatch) ([]int32, error) {
-	rows, width := p.sh.MicroBatch, p.sh.Sequence
-	bad := func(format string, args ...any) ([]int32, error) {
-		return nil, fmt.Errorf("%w: "+format, append([]any{ErrInput}, args...)...)
-	}
-	if _, err := p.program(kindForward); err != nil {
-		return nil, err
-	}
-	if len(b.IDs) > rows {
-		return bad("%d rows, a micro-batch has %d", len(b.IDs), rows)
-	}
-	if len(b.Lengths) != len(b.IDs) {
-		return bad("%d lengths for %d rows", len(b.Lengths), len(b.IDs))
-	}
-	out := make([]int32, rows*width)
-	for r, ids := range b.IDs {
-		length := int(b.Lengths[r])
-		if len(ids) > width || length < 0 || length > len(ids) {
-			return bad("row %d has length %d of %d ids, the width is %d", r, length, len(ids), width)
-		}
-		for t, id := range ids {
-			if id < 0 || int(id) >= p.c.VocabSize {
-				return bad("row %d has id %d at %d, the vocabulary has %d", r, id, t, p.c.VocabSize)
-			}
-			out[r*width+t] = id
-		}
-	}
-	return out, nil
-}
-
-// unshift returns v by row, with the number of position t moved to token t+1, which
-// position t predicts.
-func (p *Programs) unshift(v []float32, b MicroBatch) [][]float32 {
-	each := p.perToken()
-	width := p.sh.Sequence * each
-	out := make([][]float32, len(b.IDs))
-	for r := range out {
-		out[r] = make([]float32, width)
-		for t := each; t < int(b.Lengths[r])*each; t++ {
-			out[r][t] = v[r*width+t-each]
-		}
-	}
-	return out
-}
-
-// perToken is how many numbers the loss has for each token: those of a critic's head.
-func (p *Programs) perToken() int {
-	if p.c.ValueHead {
-		return p.c.values()
-	}
-	return 1
 }
