@@ -56,14 +56,14 @@ func TestAlgorithmsIterate(t *testing.T) {
 			if a.BySubgoals {
 				for _, row := range r.batch(t, in) {
 					turns := int(row.Turns[row.Length-1])
-					require.Len(t, row.Learns, 3*len(row.Ids))
-					require.GreaterOrEqual(t, count(row.Learns), 2*turns+1, "two values a turn, and a third where a segment begins")
-					require.LessOrEqual(t, count(row.Learns), 3*turns)
+					require.Len(t, row.Learns(), 3*len(row.IDs))
+					require.GreaterOrEqual(t, count(row.Learns()), 2*turns+1, "two values a turn, and a third where a segment begins")
+					require.LessOrEqual(t, count(row.Learns()), 3*turns)
 				}
 			} else if a.Learns != nil {
 				for _, row := range r.batch(t, in) {
 					turns := row.Turns[row.Length-1]
-					require.EqualValues(t, turns, count(row.Learns), "one token a turn")
+					require.EqualValues(t, turns, count(row.Learns()), "one token a turn")
 				}
 			}
 			if a.Learns != nil || a.ByRole {

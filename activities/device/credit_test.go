@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // credited selects among two turns of four rows, whose replies are given by turn, and gives credit.
@@ -68,7 +69,7 @@ func TestLeastAdvantageBeforeTheScale(t *testing.T) {
 	rows, err := w.kit.ReadBatch(t.Context(), w.store, *out.Batch)
 	require.NoError(t, err)
 	require.Len(t, rows, 2)
-	require.Contains(t, rows[0].Advantages, float32(1), "(3 − 1) × 1/2")
+	require.Contains(t, rows[0].Columns[batch.Advantages], float32(1), "(3 − 1) × 1/2")
 }
 
 // Successes have the iteration in which they were sampled, also where several iterations learn from

@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // Law 1: from nothing, twice, in stores that know nothing of each other, the
@@ -204,16 +205,16 @@ func TestNonFiniteUpdate(t *testing.T) {
 	require.NoError(t, err)
 	rc, err := r.Device.contexts.Read(t.Context(), r.store, r.Run)
 	require.NoError(t, err)
-	rows, err := run.DecodeBatch(raw, r.Settings.Update.MicroBatch, rc.Shapes(rc.Training, 1).Sequence, 0, false)
+	rows, err := batch.Decode(raw, r.Settings.Update.MicroBatch, rc.Shapes(rc.Training, 1).Sequence, 0, batch.Advantages)
 	require.NoError(t, err)
 	for _, row := range rows {
-		for at := range row.Advantages {
+		for at := range row.Columns[batch.Advantages] {
 			if row.Mask[at] {
-				row.Advantages[at] = float32(math.Inf(1))
+				row.Columns[batch.Advantages][at] = float32(math.Inf(1))
 			}
 		}
 	}
-	body, err := run.EncodeBatch(rows, r.Settings.Update.MicroBatch)
+	body, err := batch.Encode(rows, r.Settings.Update.MicroBatch)
 	require.NoError(t, err)
 	bad, err := store.PutArtifact(t.Context(), r.store, "runs/infinite", "batch", "safetensors", body)
 	require.NoError(t, err)

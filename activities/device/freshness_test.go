@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/store/tables"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -37,7 +38,7 @@ func (r *testRun) rebuilt(t *testing.T) {
 	require.Equal(t, state, r.restore(t, activities.RestoreInput{}).State)
 }
 
-func (r *testRun) batch(t *testing.T, in activities.CommitInput) []run.BatchRow {
+func (r *testRun) batch(t *testing.T, in activities.CommitInput) []batch.Row {
 	t.Helper()
 	rc, err := r.Host.Contexts.Read(t.Context(), r.store, r.Run)
 	require.NoError(t, err)

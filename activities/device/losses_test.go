@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/store/tables"
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // exact makes three iterations of a run, and makes them again: in another run, from the
@@ -95,7 +96,7 @@ func TestDecoupled(t *testing.T) {
 				require.Zero(t, stale["rollout_corr/rollout_rs_masked_fraction"])
 			}
 			for _, row := range r.batch(t, r.commits[2]) {
-				require.NotNil(t, row.Rollout)
+				require.NotNil(t, row.Columns[batch.RolloutLogProbs])
 			}
 		})
 	}
@@ -134,8 +135,8 @@ func TestBypass(t *testing.T) {
 	in := decoupled.iterate(t)
 	for i, row := range decoupled.batch(t, in) {
 		got := r.batch(t, r.commits[0])[i]
-		require.Equal(t, row.Rollout, got.Old)
-		require.Nil(t, got.Rollout)
+		require.Equal(t, row.Columns[batch.RolloutLogProbs], got.Columns[batch.OldLogProbs])
+		require.Nil(t, got.Columns[batch.RolloutLogProbs])
 	}
 	require.NotContains(t, r.commits[2].Metrics, "rollout_corr/k3_kl")
 }
@@ -145,7 +146,7 @@ func TestDecoupledNeedsTheSampler(t *testing.T) {
 	r := fresh(t, `update.mismatch.regime="decoupled"`)
 	in := r.iterate(t)
 	rows := r.batch(t, in)
-	rows[0].Rollout = nil
+	rows[0].Columns[batch.RolloutLogProbs] = nil
 	_, err := mismatchOf(r.Settings.Update.Mismatch, rows, 0)
 	require.ErrorContains(t, err, "no log-probs of the sampler")
 	m, err := mismatchOf(r.Settings.Update.Mismatch, rows[1:], 1)
@@ -158,21 +159,21 @@ func TestDecoupledNeedsTheSampler(t *testing.T) {
 func TestDecoupledAfterARunWithout(t *testing.T) {
 	t.Parallel()
 	before := fresh(t, "freshness.replay_iterations=1")
-	batch := before.iterate(t).Batch
-	body, err := store.GetArtifact(t.Context(), before.store, *batch)
+	kept := before.iterate(t).Batch
+	body, err := store.GetArtifact(t.Context(), before.store, *kept)
 	require.NoError(t, err)
 	r := fresh(t, "freshness.replay_iterations=1", `update.mismatch.regime="decoupled"`)
 	r.iterate(t)
-	require.NoError(t, r.store.Put(t.Context(), batch.Key, body, store.PutOptions{}))
+	require.NoError(t, r.store.Put(t.Context(), kept.Key, body, store.PutOptions{}))
 	it := r.iteration()
-	it.Replay = []store.Ref{*batch}
+	it.Replay = []store.Ref{*kept}
 	in, err := r.Iterate(t.Context(), it)
 	require.NoError(t, err)
 	replayed := 0
 	for _, row := range r.batch(t, in) {
 		if row.Origin == 0 {
 			replayed++
-			require.Equal(t, row.Old, row.Rollout)
+			require.Equal(t, row.Columns[batch.OldLogProbs], row.Columns[batch.RolloutLogProbs])
 		}
 	}
 	require.Positive(t, replayed)
@@ -223,13 +224,13 @@ func TestExactEntropies(t *testing.T) {
 	for _, sum := range sums {
 		require.GreaterOrEqual(t, sums[kept[0]], sum)
 	}
-	batch := r.batch(t, in)
-	require.Len(t, batch, len(rows)/3)
+	learned := r.batch(t, in)
+	require.Len(t, learned, len(rows)/3)
 	of := run.ScoresOf(episode.SelectedOf(rows), scores)
-	for i, row := range batch {
+	for i, row := range learned {
 		require.Equal(t, of[i].Row, row.Row)
 		at := slices.Index(row.Mask, true)
-		require.Equal(t, of[i].LogProbs[0], row.Old[at])
+		require.Equal(t, of[i].LogProbs[0], row.Columns[batch.OldLogProbs][at])
 	}
 }
 

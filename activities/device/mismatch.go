@@ -8,6 +8,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/loss"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -23,13 +24,13 @@ type mismatch struct {
 }
 
 // mismatchOf is what is to be corrected in the rows of an update; nil in other regimes.
-func mismatchOf(m spec.Mismatch, rows []run.BatchRow, version int) (*mismatch, error) {
+func mismatchOf(m spec.Mismatch, rows []batch.Row, version int) (*mismatch, error) {
 	if m.Regime != spec.Decoupled {
 		return nil, nil
 	}
 	out := &mismatch{of: m.Correction()}
 	for i, r := range rows {
-		if r.Rollout == nil {
+		if r.Columns[batch.RolloutLogProbs] == nil {
 			return nil, fmt.Errorf("the batch has no log-probs of the sampler, which mismatch weights need: %w", store.ErrInvalid)
 		}
 		if int(r.Origin) != version && !r.Supervised {
@@ -59,13 +60,13 @@ func (u *update) scoreAgain(ctx context.Context, w *work, b *begunUpdate) error 
 }
 
 // correct gives the stale rows their new log-probs and all rows their weights, once.
-func (m *mismatch) correct(rows []run.BatchRow, scored [][]float32) error {
+func (m *mismatch) correct(rows []batch.Row, scored [][]float32) error {
 	if m.done {
 		return nil
 	}
 	for i, at := range m.stale {
 		if at >= 0 {
-			rows[at].Old = scored[i]
+			rows[at].Columns[batch.OldLogProbs] = scored[i]
 		}
 	}
 	var err error

@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -99,7 +100,7 @@ func (r *testRun) checkBatch(t *testing.T, in activities.CommitInput, p store.Pa
 	require.NoError(t, err)
 	rc, err := r.Host.Contexts.Read(t.Context(), r.store, r.Run)
 	require.NoError(t, err)
-	batch, err := rc.ReadBatch(t.Context(), r.store, p.Batch)
+	learned, err := rc.ReadBatch(t.Context(), r.store, p.Batch)
 	require.NoError(t, err)
 	l := run.NewCreditInput(rows)
 	require.NoError(t, l.Scored(rows, scores, false, spec.Credit{}))
@@ -110,7 +111,7 @@ func (r *testRun) checkBatch(t *testing.T, in activities.CommitInput, p store.Pa
 		if p.Turn > row.Turns() {
 			continue // it ended before
 		}
-		b, n := batch[at], episode.Total(row.SampledLengths[:p.Turn-1])
+		b, n := learned[at], episode.Total(row.SampledLengths[:p.Turn-1])
 		require.Equal(t, row.Row, b.Row)
 		for k, yes := range b.Mask {
 			require.Equal(t, int(b.Turns[k]) == p.Turn, yes)
@@ -119,15 +120,15 @@ func (r *testRun) checkBatch(t *testing.T, in activities.CommitInput, p store.Pa
 				if !known {
 					correction = 1
 				}
-				require.Equal(t, scores[i].LogProbs[n], b.Old[k])
-				require.Equal(t, float32(signal.Advantages[i][n]*correction), b.Advantages[k])
+				require.Equal(t, scores[i].LogProbs[n], b.Columns[batch.OldLogProbs][k])
+				require.Equal(t, float32(signal.Advantages[i][n]*correction), b.Columns[batch.Advantages][k])
 				n++
 			}
 		}
 		require.Equal(t, episode.Total(row.SampledLengths[:p.Turn]), n)
 		at++
 	}
-	require.Len(t, batch, at)
+	require.Len(t, learned, at)
 }
 
 // A worker that is lost between two passes rebuilds the state from the version before and the passes

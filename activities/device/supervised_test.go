@@ -5,11 +5,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // marked are a batch's supervised rows, and the others.
-func marked(rows []run.BatchRow) (supervised, others []run.BatchRow) {
+func marked(rows []batch.Row) (supervised, others []batch.Row) {
 	for _, r := range rows {
 		if r.Supervised {
 			supervised = append(supervised, r)
@@ -47,7 +47,7 @@ func TestSupervisedRows(t *testing.T) {
 				}
 				for _, row := range supervised {
 					require.Contains(t, row.Mask, true)
-					require.NotContains(t, row.Advantages, float32(1))
+					require.NotContains(t, row.Columns[batch.Advantages], float32(1))
 					require.Equal(t, name == "demonstrations", row.Row == -1)
 				}
 				if name == "successes" {

@@ -88,7 +88,7 @@ func (w *work) apply(ctx context.Context, s store.Store, in activities.UpdateInp
 
 // update is what an update is made of.
 type update struct {
-	rows       []run.BatchRow
+	rows       []batch.Row
 	steps      [][]int // the rows of each optimizer step, which the address of the iteration draws, as run.Context.Arrange gives them
 	microBatch int     // rows
 	shards     int     // of an optimizer step

@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -52,7 +53,7 @@ func (h *Host) credit(ctx context.Context, in activities.CreditInput) (activitie
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
-	batch, passes, metrics, err := h.batch(ctx, rc, in, all, past, agents, branches)
+	rows, passes, metrics, err := h.batch(ctx, rc, in, all, past, agents, branches)
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
@@ -60,8 +61,8 @@ func (h *Host) credit(ctx context.Context, in activities.CreditInput) (activitie
 	if out.Corrections, err = putUnlessNil(ctx, h.Store, dir, run.CorrectionsArtifact, passes.corrections); err != nil {
 		return activities.CreditResult{}, err
 	}
-	if len(batch) > 0 {
-		body, err := run.EncodeBatch(batch, rc.Train.Update.MicroBatch)
+	if len(rows) > 0 {
+		body, err := batch.Encode(rows, rc.Train.Update.MicroBatch)
 		if err != nil {
 			return activities.CreditResult{}, fmt.Errorf("encode the batch: %w", err)
 		}
@@ -78,7 +79,7 @@ func (h *Host) credit(ctx context.Context, in activities.CreditInput) (activitie
 // batch is what an iteration learns from: the selected rows of its part of the rollout that are
 // worth a step, replayed rows and supervised ones. It is empty if there is none of the first, or
 // if all rows are to be successes and there is none. Of an update in passes it is one pass's.
-func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditInput, all []episode.TrajectoryRow, past []credit.StateValue, agents []run.AgentRow, branches []episode.BranchRow) ([]run.BatchRow, passes, activities.Metrics, error) {
+func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditInput, all []episode.TrajectoryRow, past []credit.StateValue, agents []run.AgentRow, branches []episode.BranchRow) ([]batch.Row, passes, activities.Metrics, error) {
 	var none passes
 	scores, err := run.SideTable[episode.ScoreRow](ctx, h.Store, in.Scores, "scores")
 	if err != nil {
@@ -116,9 +117,9 @@ func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditI
 	if err != nil {
 		return nil, none, nil, err
 	}
-	batch := batchRows(rc, rows, signal, scores, trained, origin(in))
+	out := batchRows(rc, rows, signal, scores, trained, origin(in))
 	if rc.Training.Trees.Pivots {
-		if err := run.WeighBranches(rc.Training.Trees, batch, rc.Train.Update.WeightOfBranches()); err != nil {
+		if err := run.WeighBranches(rc.Training.Trees, out, rc.Train.Update.WeightOfBranches()); err != nil {
 			return nil, none, nil, err
 		}
 	}
@@ -127,24 +128,24 @@ func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditI
 		return nil, none, nil, err
 	}
 	if !in.Settings.Update.Supervised.Alone() {
-		batch = append(batch, replayed(rc, in, earlier, len(batch))...)
+		out = append(out, replayed(rc, in, earlier, len(out))...)
 	}
 	if in.Settings.Update.Supervised.On() {
-		if batch, err = supervise(rc, in, batch, all, earlier, signal.Metrics); err != nil {
+		if out, err = supervise(rc, in, out, all, earlier, signal.Metrics); err != nil {
 			return nil, none, nil, err
 		}
 	}
-	if f := rc.Train.Freshness; len(batch) > 0 && (f.Updates() > 1 || f.ReplayIterations > 0 || rc.Train.Rollout.Lag > 0) {
-		staleness(batch, in, signal.Metrics)
+	if f := rc.Train.Freshness; len(out) > 0 && (f.Updates() > 1 || f.ReplayIterations > 0 || rc.Train.Rollout.Lag > 0) {
+		staleness(out, in, signal.Metrics)
 	}
 	switch {
 	case in.Pass != nil:
-		batch = run.OfTurn(batch, in.Pass.Turn)
+		out = run.OfTurn(out, in.Pass.Turn)
 	case in.Settings.Update.Passes.On():
-		of.turns = run.TurnsBackwards(batch)
-		batch = run.OfTurn(batch, of.turns[0])
+		of.turns = run.TurnsBackwards(out)
+		out = run.OfTurn(out, of.turns[0])
 	}
-	return batch, of, signal.Metrics, nil
+	return out, of, signal.Metrics, nil
 }
 
 // origin is the iteration that rolled out what this one learns from.
@@ -188,74 +189,62 @@ func sharedPart(rc *run.Context, r *store.RolloutRef, rows []episode.TrajectoryR
 
 // batchRows lays the training signal of trajectories out in the batch's rows, one a
 // stretch. trained says which turns the update learns from, [rows][turns]; nil is all.
-func batchRows(rc *run.Context, rows []episode.TrajectoryRow, l run.TrainingSignal, scores []episode.ScoreRow, trained [][]bool, origin int) []run.BatchRow {
-	width, regime := rc.Shapes(rc.Training, 1).Sequence, rc.Train.Update.Mismatch.Regime
-	wide := func() []float32 { return make([]float32, width) }
-	each := rc.Train.Credit.Values()
-	var out []run.BatchRow
+func batchRows(rc *run.Context, rows []episode.TrajectoryRow, l run.TrainingSignal, scores []episode.ScoreRow, trained [][]bool, origin int) []batch.Row {
+	width := rc.Shapes(rc.Training, 1).Sequence
+	var out []batch.Row
 	for _, p := range episode.Stretches(rows) {
-		r := run.BatchRow{
-			Row: p.Row, Origin: int32(origin), Length: int32(len(p.Ids)), Ids: make([]int32, width), Turns: make([]int32, width),
-			Mask: make([]bool, width), Old: wide(), Advantages: wide(),
-		}
-		copy(r.Ids, p.Ids)
+		r := batch.Row{Row: p.Row, Origin: int32(origin), Length: int32(len(p.Ids)), IDs: make([]int32, width), Turns: make([]int32, width), Mask: make([]bool, width)}
+		copy(r.IDs, p.Ids)
 		copy(r.Turns, p.Turns)
 		copy(r.Mask, p.Sampled)
-		if l.Returns != nil {
-			r.Returns, r.OldValues = make([]float32, each*width), make([]float32, each*width)
-		}
-		if l.Learns != nil {
-			r.Learns = make([]bool, each*width)
-		}
-		if rc.Train.Update.KLIn == spec.KLLoss {
-			r.Reference = wide()
-		}
-		if regime == spec.Decoupled {
-			r.Rollout = wide()
-		}
-		s, n := scores[p.Of], p.First
+		r.Place(columns(rc, rows[p.Of], l, p.Of, scores[p.Of]), p.Sampled, p.First, rc.Train.Credit.Values())
 		for t, sampled := range p.Sampled {
-			if !sampled {
-				continue
+			if sampled && trained != nil && !trained[p.Of][p.Turns[t]-1] {
+				r.Leave(t)
 			}
-			r.Old[t], r.Advantages[t] = s.LogProbs[n], float32(l.Advantages[p.Of][n])
-			if r.Returns != nil {
-				for v := range each {
-					r.Returns[each*t+v], r.OldValues[each*t+v] = float32(l.Returns[p.Of][each*n+v]), s.Values[each*n+v]
-				}
-			}
-			if r.Learns != nil {
-				copy(r.Learns[each*t:each*(t+1)], l.Learns[p.Of][each*n:])
-			}
-			if r.Reference != nil {
-				r.Reference[t] = s.RefLogProbs[n]
-			}
-			if r.Rollout != nil {
-				r.Rollout[t] = rows[p.Of].RolloutLogProbs[n]
-			}
-			if regime == spec.Bypass {
-				r.Old[t] = rows[p.Of].RolloutLogProbs[n]
-			}
-			if trained != nil && !trained[p.Of][p.Turns[t]-1] {
-				r.Mask[t] = false
-				if r.Learns != nil {
-					clear(r.Learns[each*t : each*(t+1)])
-				}
-			}
-			n++
 		}
 		out = append(out, r)
 	}
 	return out
 }
 
+// columns are those of a trajectory's sampled tokens, in order, which is the i-th of the signal's.
+func columns(rc *run.Context, row episode.TrajectoryRow, l run.TrainingSignal, i int, s episode.ScoreRow) batch.RowColumns {
+	out := batch.RowColumns{batch.OldLogProbs: s.LogProbs, batch.Advantages: narrow(l.Advantages[i])}
+	if l.Returns != nil {
+		out[batch.Returns], out[batch.OldValues] = narrow(l.Returns[i]), s.Values
+	}
+	if l.Learns != nil {
+		out[batch.ReturnsMask] = batch.Flags(l.Learns[i])
+	}
+	if rc.Train.Update.KLIn == spec.KLLoss {
+		out[batch.RefLogProbs] = s.RefLogProbs
+	}
+	switch rc.Train.Update.Mismatch.Regime {
+	case spec.Decoupled:
+		out[batch.RolloutLogProbs] = row.RolloutLogProbs
+	case spec.Bypass:
+		out[batch.OldLogProbs] = row.RolloutLogProbs
+	}
+	return out
+}
+
+// narrow rounds numbers to float32.
+func narrow(numbers []float64) []float32 {
+	out := make([]float32, len(numbers))
+	for i, v := range numbers {
+		out[i] = float32(v)
+	}
+	return out
+}
+
 // earlier are the rows of recent batches that were fresh there: what a replay buffer holds. A batch
 // whose newest rows are those of the batch before it had none.
-func (h *Host) earlier(ctx context.Context, rc *run.Context, in activities.CreditInput) ([]run.BatchRow, error) {
+func (h *Host) earlier(ctx context.Context, rc *run.Context, in activities.CreditInput) ([]batch.Row, error) {
 	if rc.Train.Freshness.ReplayIterations == 0 {
 		return nil, nil
 	}
-	var buffer, newest []run.BatchRow
+	var buffer, newest []batch.Row
 	for _, ref := range in.Replay { // newest first
 		rows, err := rc.ReadBatch(ctx, h.Store, ref)
 		if err != nil {
@@ -271,12 +260,12 @@ func (h *Host) earlier(ctx context.Context, rc *run.Context, in activities.Credi
 }
 
 // newestOf are the rows of a batch that were rolled out last.
-func newestOf(rows []run.BatchRow) []run.BatchRow {
+func newestOf(rows []batch.Row) []batch.Row {
 	newest := int32(0)
 	for _, r := range rows {
 		newest = max(newest, r.Origin)
 	}
-	var out []run.BatchRow
+	var out []batch.Row
 	for _, r := range rows {
 		if r.Origin == newest {
 			out = append(out, r)
@@ -287,8 +276,8 @@ func newestOf(rows []run.BatchRow) []run.BatchRow {
 
 // replayed draws rows from the replay buffer, with the log-probs and the advantages that they
 // had.
-func replayed(rc *run.Context, in activities.CreditInput, buffer []run.BatchRow, fresh int) []run.BatchRow {
-	var pool []run.BatchRow
+func replayed(rc *run.Context, in activities.CreditInput, buffer []batch.Row, fresh int) []batch.Row {
+	var pool []batch.Row
 	for _, r := range buffer {
 		if !r.Supervised {
 			pool = append(pool, r)
@@ -298,12 +287,12 @@ func replayed(rc *run.Context, in activities.CreditInput, buffer []run.BatchRow,
 	if wanted == 0 {
 		return nil
 	}
-	var out []run.BatchRow
+	var out []batch.Row
 	for _, at := range some(rc.Drawn(draw.Replay, in.Branch, in.Iteration), wanted, len(pool)) {
 		row := pool[at]
-		if row.Rollout == nil && rc.Train.Update.Mismatch.Regime == spec.Decoupled {
+		if row.Columns[batch.RolloutLogProbs] == nil && rc.Train.Update.Mismatch.Regime == spec.Decoupled {
 			// Of a run that this one continues, which kept only what Score gave when it rolled out.
-			row.Rollout = row.Old
+			row.Columns[batch.RolloutLogProbs] = row.Columns[batch.OldLogProbs]
 		}
 		out = append(out, row)
 	}
@@ -318,7 +307,7 @@ func some(at draw.Address, wanted, n int) []int {
 }
 
 // staleness says how many updates ago the version was made that sampled the rows of a batch.
-func staleness(rows []run.BatchRow, in activities.CreditInput, metrics activities.Metrics) {
+func staleness(rows []batch.Row, in activities.CreditInput, metrics activities.Metrics) {
 	var ages []float64
 	most := 0.0
 	for _, r := range rows {

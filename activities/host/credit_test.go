@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -47,7 +48,7 @@ func (p *played) credited(in activities.CreditInput, selected activities.SelectR
 }
 
 // batch reads the batch of an iteration.
-func (p *played) batch(ref *store.Ref) []run.BatchRow {
+func (p *played) batch(ref *store.Ref) []batch.Row {
 	p.t.Helper()
 	require.NotNil(p.t, ref)
 	rows, err := p.rc.ReadBatch(p.t.Context(), p.s, *ref)
@@ -97,13 +98,13 @@ func TestCreditKeepsTheBooks(t *testing.T) {
 				require.Contains(t, byRow, r.Row)
 				require.EqualValues(t, 1, r.Origin)
 				begin := places[r.Row]
-				for at := range r.Ids {
+				for at := range r.IDs {
 					if r.Turns[at] == 0 {
 						require.False(t, r.Mask[at])
-						require.Zero(t, r.Old[at])
+						require.Zero(t, r.Columns[batch.OldLogProbs][at])
 						continue
 					}
-					require.Equal(t, -(float32(r.Row) + float32(begin)/64), r.Old[at], "row %d, token %d", r.Row, begin)
+					require.Equal(t, -(float32(r.Row) + float32(begin)/64), r.Columns[batch.OldLogProbs][at], "row %d, token %d", r.Row, begin)
 					begin++
 					if r.Mask[at] {
 						learned++
@@ -156,7 +157,7 @@ func TestCreditIsTheSame(t *testing.T) {
 // return of the others.
 func TestCreditOfParts(t *testing.T) {
 	const parts = `"rewards": [{"name": "first_attempt", "weight": 0.5}, {"name": "length", "weight": -2}]`
-	first := func(r run.BatchRow) float64 { return float64(r.Advantages[slices.Index(r.Mask, true)]) }
+	first := func(r batch.Row) float64 { return float64(r.Columns[batch.Advantages][slices.Index(r.Mask, true)]) }
 	p := begin(t, `{"credit": {"algorithm": "gdpo"}, `+parts+`}`)
 	_, selected := p.selected(0, activities.SelectInput{})
 	in, out := p.credited(activities.CreditInput{}, selected)
@@ -221,37 +222,34 @@ func TestBatchRows(t *testing.T) {
 		}
 		return out
 	}
-	require.Equal(t, run.BatchRow{
-		Row: 4, Origin: 7, Length: 5, Ids: ints(0, 1, 2, 3, 4), Turns: ints(0, 1, 0, 2, 2), Mask: flags(1, 1, 3, 4), Old: pad([]float32{0, 10, 0, 20, 30}, 1), Advantages: pad([]float32{0, .1, 0, .2, .3}, 1),
-		Returns: pad([]float32{0, 0, 0, 101, 102, 103, 0, 0, 0, 104, 105, 106, 107, 108, 109}, 3), OldValues: pad([]float32{0, 0, 0, 1, 2, 3, 0, 0, 0, 4, 5, 6, 7, 8, 9}, 3), Learns: flags(3, 3, 10, 11, 14),
-		Reference: pad([]float32{0, 11, 0, 21, 31}, 1), Rollout: pad([]float32{0, -1, 0, -2, -3}, 1),
+	require.Equal(t, batch.Row{
+		Row: 4, Origin: 7, Length: 5, IDs: ints(0, 1, 2, 3, 4), Turns: ints(0, 1, 0, 2, 2), Mask: flags(1, 1, 3, 4), Columns: batch.RowColumns{batch.OldLogProbs: pad([]float32{0, 10, 0, 20, 30}, 1), batch.Advantages: pad([]float32{0, .1, 0, .2, .3}, 1), batch.Returns: pad([]float32{0, 0, 0, 101, 102, 103, 0, 0, 0, 104, 105, 106, 107, 108, 109}, 3), batch.OldValues: pad([]float32{0, 0, 0, 1, 2, 3, 0, 0, 0, 4, 5, 6, 7, 8, 9}, 3), batch.ReturnsMask: batch.Flags(flags(3, 3, 10, 11, 14)), batch.RefLogProbs: pad([]float32{0, 11, 0, 21, 31}, 1), batch.RolloutLogProbs: pad([]float32{0, -1, 0, -2, -3}, 1)},
 	}, got[0])
-	require.Equal(t, run.BatchRow{
-		Row: 4, Origin: 7, Length: 2, Ids: ints(5, 6), Turns: ints(0, 3), Mask: flags(1, 1), Old: pad([]float32{0, 40}, 1), Advantages: pad([]float32{0, .4}, 1),
-		Returns: pad([]float32{0, 0, 0, 110, 111, 112}, 3), OldValues: pad([]float32{0, 0, 0, 10, 11, 12}, 3), Learns: flags(3, 3, 4), Reference: pad([]float32{0, 41}, 1), Rollout: pad([]float32{0, -4}, 1),
+	require.Equal(t, batch.Row{
+		Row: 4, Origin: 7, Length: 2, IDs: ints(5, 6), Turns: ints(0, 3), Mask: flags(1, 1), Columns: batch.RowColumns{batch.OldLogProbs: pad([]float32{0, 40}, 1), batch.Advantages: pad([]float32{0, .4}, 1), batch.Returns: pad([]float32{0, 0, 0, 110, 111, 112}, 3), batch.OldValues: pad([]float32{0, 0, 0, 10, 11, 12}, 3), batch.ReturnsMask: batch.Flags(flags(3, 3, 4)), batch.RefLogProbs: pad([]float32{0, 41}, 1), batch.RolloutLogProbs: pad([]float32{0, -4}, 1)},
 	}, got[1])
-	require.Equal(t, pad([]float32{0, 50}, 1), got[2].Old)
-	require.Equal(t, flags(3, 4), got[2].Learns)
+	require.Equal(t, pad([]float32{0, 50}, 1), got[2].Columns[batch.OldLogProbs])
+	require.Equal(t, flags(3, 4), got[2].Learns())
 
 	// A turn that another row has is not learned from, by either network; its numbers stay.
 	got = batchRows(&rc, rows, l, scores, [][]bool{{true, false, true}, {false}}, 7)
 	require.Equal(t, flags(1, 1), got[0].Mask)
-	require.Equal(t, flags(3, 3), got[0].Learns)
-	require.Equal(t, pad([]float32{0, .1, 0, .2, .3}, 1), got[0].Advantages)
+	require.Equal(t, flags(3, 3), got[0].Learns())
+	require.Equal(t, pad([]float32{0, .1, 0, .2, .3}, 1), got[0].Columns[batch.Advantages])
 	require.Equal(t, flags(1, 1), got[1].Mask)
 	require.Equal(t, flags(1), got[2].Mask)
-	require.Equal(t, flags(3), got[2].Learns)
+	require.Equal(t, flags(3), got[2].Learns())
 
 	rc.Train.Credit.Algorithm, rc.Train.Update.KLIn, rc.Train.Update.Mismatch.Regime = "grpo", "", spec.Bypass
 	l.Returns, l.Learns = nil, nil
 	got = batchRows(&rc, rows, l, scores, nil, 7)
-	require.Equal(t, pad([]float32{0, -1, 0, -2, -3}, 1), got[0].Old, "the sampler's take the place of Score's")
-	require.Equal(t, pad([]float32{0, -4}, 1), got[1].Old)
-	require.Nil(t, got[0].Returns)
-	require.Nil(t, got[0].OldValues)
-	require.Nil(t, got[0].Learns)
-	require.Nil(t, got[0].Reference)
-	require.Nil(t, got[0].Rollout)
+	require.Equal(t, pad([]float32{0, -1, 0, -2, -3}, 1), got[0].Columns[batch.OldLogProbs], "the sampler's take the place of Score's")
+	require.Equal(t, pad([]float32{0, -4}, 1), got[1].Columns[batch.OldLogProbs])
+	require.Nil(t, got[0].Columns[batch.Returns])
+	require.Nil(t, got[0].Columns[batch.OldValues])
+	require.Nil(t, got[0].Columns[batch.ReturnsMask])
+	require.Nil(t, got[0].Columns[batch.RefLogProbs])
+	require.Nil(t, got[0].Columns[batch.RolloutLogProbs])
 }
 
 // An iteration takes its own groups of a rollout that it shares, with their scores; a batch that is learned from again
@@ -309,28 +307,28 @@ func TestWorthAStep(t *testing.T) {
 func TestReplay(t *testing.T) {
 	p := begin(t, `{"freshness": {"replay_iterations": 3, "replay_share": 0.5}}`)
 	width := p.rc.Shapes(p.rc.Training, 1).Sequence
-	batch := func(rows ...[2]int32) store.Ref { // origin and row
-		var out []run.BatchRow
+	put := func(rows ...[2]int32) store.Ref { // origin and row
+		var out []batch.Row
 		for _, of := range rows {
-			out = append(out, run.BatchRow{Origin: of[0], Row: of[1], Ids: make([]int32, width), Turns: make([]int32, width), Mask: make([]bool, width), Old: make([]float32, width), Advantages: make([]float32, width)})
+			out = append(out, batch.Row{Origin: of[0], Row: of[1], IDs: make([]int32, width), Turns: make([]int32, width), Mask: make([]bool, width), Columns: batch.RowColumns{batch.OldLogProbs: make([]float32, width), batch.Advantages: make([]float32, width)}})
 		}
-		raw, err := run.EncodeBatch(out, 2)
+		raw, err := batch.Encode(out, 2)
 		require.NoError(t, err)
 		ref, err := store.PutArtifact(t.Context(), p.s, "runs/r", "batch", "safetensors", raw)
 		require.NoError(t, err)
 		return ref
 	}
-	of := func(rows []run.BatchRow) (out [][2]int32) {
+	of := func(rows []batch.Row) (out [][2]int32) {
 		for _, r := range rows {
 			out = append(out, [2]int32{r.Origin, r.Row})
 		}
 		return out
 	}
 	in := activities.CreditInput{Replay: []store.Ref{
-		batch([2]int32{6, 1}, [2]int32{4, 2}, [2]int32{6, 3}), // newest first
-		batch([2]int32{5, 4}, [2]int32{4, 5}),
-		batch([2]int32{5, 4}, [2]int32{5, 6}), // the same rollout as the batch after it
-		batch([2]int32{2, 7}),
+		put([2]int32{6, 1}, [2]int32{4, 2}, [2]int32{6, 3}), // newest first
+		put([2]int32{5, 4}, [2]int32{4, 5}),
+		put([2]int32{5, 4}, [2]int32{5, 6}), // the same rollout as the batch after it
+		put([2]int32{2, 7}),
 	}}
 	got, err := p.h.earlier(t.Context(), p.rc, in)
 	require.NoError(t, err)
@@ -352,14 +350,14 @@ func TestReplay(t *testing.T) {
 // supervised ones, with what they had.
 func TestReplayed(t *testing.T) {
 	rc := &run.Context{Train: spec.Train{Seed: 4, Freshness: spec.Freshness{ReplayIterations: 2, ReplayShare: .25}}}
-	var buffer []run.BatchRow
+	var buffer []batch.Row
 	for i := range int32(9) {
-		buffer = append(buffer, run.BatchRow{Row: i, Supervised: i%3 == 0, Old: []float32{float32(i)}})
+		buffer = append(buffer, batch.Row{Row: i, Supervised: i%3 == 0, Columns: batch.RowColumns{batch.OldLogProbs: []float32{float32(i)}}})
 	}
 	rows := func(in activities.CreditInput, fresh int) (out []int32) {
 		for _, r := range replayed(rc, in, buffer, fresh) {
 			require.False(t, r.Supervised)
-			require.Equal(t, float32(r.Row), r.Old[0])
+			require.Equal(t, float32(r.Row), r.Columns[batch.OldLogProbs][0])
 			out = append(out, r.Row)
 		}
 		require.True(t, slices.IsSorted(out))
@@ -382,9 +380,9 @@ func TestReplayed(t *testing.T) {
 
 	rc.Train.Update.Mismatch.Regime = spec.Decoupled
 	got := replayed(rc, in, buffer[:2], 9)
-	require.Equal(t, got[0].Old, got[0].Rollout, "of a run that kept no other")
-	buffer[1].Rollout = []float32{-3}
-	require.Equal(t, []float32{-3}, replayed(rc, in, buffer[:2], 9)[0].Rollout)
+	require.Equal(t, got[0].Columns[batch.OldLogProbs], got[0].Columns[batch.RolloutLogProbs], "of a run that kept no other")
+	buffer[1].Columns[batch.RolloutLogProbs] = []float32{-3}
+	require.Equal(t, []float32{-3}, replayed(rc, in, buffer[:2], 9)[0].Columns[batch.RolloutLogProbs])
 	require.Equal(t, []int{0, 1, 2, 3}, some(draw.Address{}, 4, 4))
 	require.Empty(t, some(draw.Address{}, 0, 4))
 }
@@ -392,12 +390,12 @@ func TestReplayed(t *testing.T) {
 // How old rows are, is counted in updates since the version that sampled them.
 func TestStaleness(t *testing.T) {
 	m := activities.Metrics{}
-	rows := []run.BatchRow{{Origin: 7}, {Origin: 7}, {Origin: 4}, {Origin: 6}}
+	rows := []batch.Row{{Origin: 7}, {Origin: 7}, {Origin: 4}, {Origin: 6}}
 	staleness(rows, activities.CreditInput{Iteration: 7}, m)
 	require.Equal(t, activities.Metrics{"training/staleness_mean": 1, "training/staleness_max": 3}, m)
 	staleness(rows, activities.CreditInput{Iteration: 7, RolledOutBy: &store.VersionRef{Version: 6}}, m)
 	require.Equal(t, activities.Metrics{"training/staleness_mean": 2, "training/staleness_max": 4}, m)
-	require.Equal(t, []run.BatchRow{{Origin: 7}, {Origin: 7}}, newestOf(rows))
+	require.Equal(t, []batch.Row{{Origin: 7}, {Origin: 7}}, newestOf(rows))
 	require.Nil(t, newestOf(nil))
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // The turns are updated one after another. A row that has no token of a turn keeps what the turns after it have left of
@@ -32,11 +33,11 @@ func TestPasses(t *testing.T) {
 	in, first := p.credited(activities.CreditInput{}, selected)
 	require.Equal(t, []int{3, 2, 1}, first.Turns)
 	require.Nil(t, first.Corrections)
-	batch := p.batch(first.Batch)
-	require.Equal(t, []int32{0, 3, 4, 7}, rowsOf(batch), "those that have a third turn")
+	learned := p.batch(first.Batch)
+	require.Equal(t, []int32{0, 3, 4, 7}, rowsOf(learned), "those that have a third turn")
 	whole := map[int32]float64{} // the advantages of the first pass
-	advantage := func(r run.BatchRow) float64 { return float64(r.Advantages[slices.Index(r.Mask, true)]) }
-	for _, r := range batch {
+	advantage := func(r batch.Row) float64 { return float64(r.Columns[batch.Advantages][slices.Index(r.Mask, true)]) }
+	for _, r := range learned {
 		whole[r.Row] = advantage(r)
 	}
 
@@ -77,9 +78,9 @@ func TestPasses(t *testing.T) {
 		require.InDelta(t, want, c.Correction, 1e-5)
 	}
 	require.Contains(t, second.Metrics, "passes/turn_3/ratio_mean")
-	batch = p.batch(second.Batch)
-	require.Equal(t, []int32{0, 1, 2, 3, 4, 5, 6, 7}, rowsOf(batch), "all have a second turn")
-	for _, r := range batch {
+	learned = p.batch(second.Batch)
+	require.Equal(t, []int32{0, 1, 2, 3, 4, 5, 6, 7}, rowsOf(learned), "all have a second turn")
+	for _, r := range learned {
 		if a, ok := whole[r.Row]; ok {
 			require.InDelta(t, a*corrections[r.Row].Correction, advantage(r), 1e-6)
 		}
@@ -91,7 +92,7 @@ func TestPasses(t *testing.T) {
 				n++
 			}
 		}
-		require.Equal(t, after[r.Row].LogProbs[n], r.Old[at], "the state with which the pass begins")
+		require.Equal(t, after[r.Row].LogProbs[n], r.Columns[batch.OldLogProbs][at], "the state with which the pass begins")
 	}
 
 	// After the second turn those with a third keep M of it.
@@ -125,8 +126,8 @@ func TestPasses(t *testing.T) {
 }
 
 // rowsOf are the trajectories of a batch's rows.
-func rowsOf(batch []run.BatchRow) (out []int32) {
-	for _, r := range batch {
+func rowsOf(rows []batch.Row) (out []int32) {
+	for _, r := range rows {
 		out = append(out, r.Row)
 	}
 	return out

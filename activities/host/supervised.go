@@ -7,6 +7,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -15,10 +16,10 @@ import (
 // the solver's episodes, or successes of the policy, which are those of the rollout and those
 // that the replay buffer has. Which ones is drawn from the iteration's address, without
 // repetition.
-func supervise(rc *run.Context, in activities.CreditInput, batch []run.BatchRow, all []episode.TrajectoryRow, buffer []run.BatchRow, metrics activities.Metrics) ([]run.BatchRow, error) {
+func supervise(rc *run.Context, in activities.CreditInput, out []batch.Row, all []episode.TrajectoryRow, buffer []batch.Row, metrics activities.Metrics) ([]batch.Row, error) {
 	s, at := in.Settings.Update.Supervised, rc.Drawn(draw.Supervised, in.Branch, in.Iteration)
-	like, wanted := batch[0], s.Rows(len(batch))
-	var added []run.BatchRow
+	like, wanted := out[0], s.Rows(len(out))
+	var added []batch.Row
 	switch s.From {
 	case spec.Demonstrations:
 		shown, err := rc.Demonstrations(wanted, in.Settings.Rollout, at)
@@ -42,7 +43,7 @@ func supervise(rc *run.Context, in activities.CreditInput, batch []run.BatchRow,
 	if s.Alone() {
 		return added, nil
 	}
-	return append(batch, added...), nil
+	return append(out, added...), nil
 }
 
 // successes are the successful episodes of the groups that the iteration learns from, selected

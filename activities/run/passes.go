@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -98,7 +99,7 @@ func CorrectionMetrics(updated int, of []CorrectionRow) activities.Metrics {
 }
 
 // TurnsBackwards are the turns that rows learn from, the last one first.
-func TurnsBackwards(rows []BatchRow) []int {
+func TurnsBackwards(rows []batch.Row) []int {
 	there := map[int32]bool{}
 	last := int32(0)
 	for _, r := range rows {
@@ -118,8 +119,8 @@ func TurnsBackwards(rows []BatchRow) []int {
 }
 
 // OfTurn are the rows that learn from a turn, and from it alone.
-func OfTurn(rows []BatchRow, turn int) []BatchRow {
-	var out []BatchRow
+func OfTurn(rows []batch.Row, turn int) []batch.Row {
+	var out []batch.Row
 	for _, r := range rows {
 		mask, any := make([]bool, len(r.Mask)), false
 		for t, yes := range r.Mask {

@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -125,7 +126,7 @@ func TestCorrect(t *testing.T) {
 // The turns are updated from the last to the first that a row learns from; each pass has the rows that have the turn,
 // and their tokens of it.
 func TestTurnsOfPasses(t *testing.T) {
-	rows := []BatchRow{
+	rows := []batch.Row{
 		{Row: 0, Turns: []int32{0, 1, 0, 2, 2}, Mask: []bool{false, true, false, true, true}},
 		{Row: 1, Turns: []int32{0, 1, 0, 4, 0}, Mask: []bool{false, true, false, true, false}},
 		{Row: 2, Turns: []int32{0, 5, 3, 2, 0}, Mask: []bool{false, false, false, true, false}}, // 3 and 5 are not learned from

@@ -7,6 +7,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
 	"github.com/reprise-rl/reprise/model/search"
@@ -139,9 +140,9 @@ func Pivots(t spec.Trees, before []PivotRow, rows []episode.TrajectoryRow, branc
 // WeighBranches scales the advantages of a batch's rows so that the mean over all its tokens is the
 // mean over those of trajectories from the root and, weight times, that over those of branches
 // (loss.BranchWeights). The batch is updated in one step.
-func WeighBranches(t spec.Trees, batch []BatchRow, weight float64) error {
-	mask, branch, tokens := make([][]bool, len(batch)), make([]bool, len(batch)), 0.0
-	for i, r := range batch {
+func WeighBranches(t spec.Trees, of []batch.Row, weight float64) error {
+	mask, branch, tokens := make([][]bool, len(of)), make([]bool, len(of)), 0.0
+	for i, r := range of {
 		mask[i], branch[i] = r.Mask, int(r.Row)%t.Leaves() >= t.Trees
 		for _, in := range r.Mask {
 			if in {
@@ -153,10 +154,11 @@ func WeighBranches(t spec.Trees, batch []BatchRow, weight float64) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, store.ErrInvalid)
 	}
-	for i, r := range batch {
+	for i, r := range of {
+		advantages := r.Columns[batch.Advantages]
 		for n, w := range weights[i] {
 			if r.Mask[n] {
-				r.Advantages[n] = float32(float64(r.Advantages[n]) * float64(w*tokens))
+				advantages[n] = float32(float64(advantages[n]) * float64(w*tokens))
 			}
 		}
 	}

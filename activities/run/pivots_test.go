@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/episode/episodetest"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -92,27 +93,27 @@ func TestPivotsAreLabelled(t *testing.T) {
 // those of branches.
 func TestBranchesAreWeighed(t *testing.T) {
 	trees := spec.Trees{Trees: 1, Branches: 2, Expansions: 1, Pivots: true}
-	batch := []BatchRow{
-		{Row: 0, Mask: []bool{true, true, true}, Advantages: []float32{1, 2, 3}},
-		{Row: 1, Mask: []bool{false, true, true}, Advantages: []float32{7, 4, 6}},
-		{Row: 3, Mask: []bool{true, false, false}, Advantages: []float32{2, 7, 7}},
+	learned := []batch.Row{
+		{Row: 0, Mask: []bool{true, true, true}, Columns: batch.RowColumns{batch.Advantages: []float32{1, 2, 3}}},
+		{Row: 1, Mask: []bool{false, true, true}, Columns: batch.RowColumns{batch.Advantages: []float32{7, 4, 6}}},
+		{Row: 3, Mask: []bool{true, false, false}, Columns: batch.RowColumns{batch.Advantages: []float32{2, 7, 7}}},
 	}
-	require.NoError(t, WeighBranches(trees, batch, .5))
+	require.NoError(t, WeighBranches(trees, learned, .5))
 	sum := 0.0
-	for _, r := range batch {
+	for _, r := range learned {
 		for n, in := range r.Mask {
 			if in {
-				sum += float64(r.Advantages[n]) / 6
+				sum += float64(r.Columns[batch.Advantages][n]) / 6
 			}
 		}
 	}
 	require.InDelta(t, (1+2+3+2)/4.0+.5*(4+6)/2, sum, 1e-6)
-	require.EqualValues(t, 7, batch[1].Advantages[0], "not in the loss")
+	require.EqualValues(t, 7, learned[1].Columns[batch.Advantages][0], "not in the loss")
 
-	alone := []BatchRow{{Row: 0, Mask: []bool{true}, Advantages: []float32{.3}}}
+	alone := []batch.Row{{Row: 0, Mask: []bool{true}, Columns: batch.RowColumns{batch.Advantages: []float32{.3}}}}
 	require.NoError(t, WeighBranches(trees, alone, 1))
-	require.EqualValues(t, float32(.3), alone[0].Advantages[0], "nothing changes without branches")
-	require.ErrorIs(t, WeighBranches(trees, batch, -1), store.ErrInvalid)
+	require.EqualValues(t, float32(.3), alone[0].Columns[batch.Advantages][0], "nothing changes without branches")
+	require.ErrorIs(t, WeighBranches(trees, learned, -1), store.ErrInvalid)
 }
 
 // The pivots of each group and tree are its own, in every round, and so are their places. The newest come last, and
@@ -165,8 +166,8 @@ func TestPivotsAtTheBoundary(t *testing.T) {
 	_, err = PivotForks(spec.Trees{Trees: 2, Branches: 1, Expansions: 1, Pivots: true}, turns, nil, nil)
 	require.ErrorIs(t, err, store.ErrInvalid, "six rows are no groups of four")
 
-	batch := []BatchRow{{Row: 4, Mask: []bool{true}, Advantages: []float32{1}}, {Row: 5, Mask: []bool{true, true}, Advantages: []float32{1, 2}}}
-	require.NoError(t, WeighBranches(trees, batch, 2))
-	require.InDeltaSlice(t, []float32{3}, batch[0].Advantages, 1e-6)
-	require.InDeltaSlice(t, []float32{3, 6}, batch[1].Advantages, 1e-6)
+	learned := []batch.Row{{Row: 4, Mask: []bool{true}, Columns: batch.RowColumns{batch.Advantages: []float32{1}}}, {Row: 5, Mask: []bool{true, true}, Columns: batch.RowColumns{batch.Advantages: []float32{1, 2}}}}
+	require.NoError(t, WeighBranches(trees, learned, 2))
+	require.InDeltaSlice(t, []float32{3}, learned[0].Columns[batch.Advantages], 1e-6)
+	require.InDeltaSlice(t, []float32{3, 6}, learned[1].Columns[batch.Advantages], 1e-6)
 }

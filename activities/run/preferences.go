@@ -14,11 +14,10 @@ import (
 // (credit.Preferences) are the advantages, which are summed. At the parameters of the old log-probs
 // every ratio is 1, so that the surrogate's gradient is that of Σ weight·log-prob. The rows are not
 // written to.
-func Preferences(rows []BatchRow, sh model.Shapes) ([]batch.MicroBatch, error) {
+func Preferences(rows []batch.Row, sh model.Shapes) ([]batch.MicroBatch, error) {
 	out := slices.Clone(rows)
 	for i, r := range rows {
-		out[i].Old, out[i].Advantages = r.OldValues, r.Returns
-		out[i].Reference = nil
+		out[i].Columns = batch.RowColumns{batch.OldLogProbs: r.Columns[batch.OldValues], batch.Advantages: r.Columns[batch.Returns]}
 	}
 	return Minibatch(out, sh, spec.Update{Aggregation: string(loss.SumConstant)}, 1)
 }

@@ -11,7 +11,7 @@ import (
 // Imitate gives the supervised rows of a minibatch, laid out by Minibatch in micro-batches of
 // b, their part of the policy's loss: coefficient times the mean negative log-likelihood over
 // their tokens.
-func Imitate(batches []batch.MicroBatch, rows []BatchRow, b int, coefficient float64) {
+func Imitate(batches []batch.MicroBatch, rows []batch.Row, b int, coefficient float64) {
 	tokens := 0
 	for _, r := range rows {
 		if r.Supervised {
@@ -31,10 +31,8 @@ func Imitate(batches []batch.MicroBatch, rows []BatchRow, b int, coefficient flo
 			continue
 		}
 		m, i := &batches[at/b], at%b
-		if m.Columns[batch.Supervised] == nil {
-			m.Columns[batch.Supervised] = make([][]float32, len(m.IDs))
-		}
-		m.RowWeights[i], m.Columns[batch.Supervised][i] = 1, batch.Flags(r.Mask)
+		m.RowWeights[i] = 1
+		m.Put(batch.Supervised, i, batch.Flags(r.Mask))
 		for t, yes := range r.Mask {
 			if yes {
 				m.Columns[batch.Weights][i][t] = weight
@@ -44,29 +42,16 @@ func Imitate(batches []batch.MicroBatch, rows []BatchRow, b int, coefficient flo
 }
 
 // SupervisedRows lays stretches out as supervised rows of an iteration's batch, whose other
-// rows have the fields that like has. A stretch that is wider than these is cut.
-func SupervisedRows(of []episode.Stretch, iteration int, like BatchRow) []BatchRow {
-	width := len(like.Ids)
-	zeros := func(wanted bool) []float32 {
-		if !wanted {
-			return nil
-		}
-		return make([]float32, width)
-	}
-	var out []BatchRow
+// rows have the columns that like has. A stretch that is wider than these is cut.
+func SupervisedRows(of []episode.Stretch, iteration int, like batch.Row) []batch.Row {
+	width := len(like.IDs)
+	var out []batch.Row
 	for _, p := range of {
-		r := BatchRow{
+		r := batch.Row{
 			Row: p.Row, Origin: int32(iteration), Supervised: true,
-			Ids: make([]int32, width), Turns: make([]int32, width), Mask: make([]bool, width), Old: zeros(true), Advantages: zeros(true),
-			Reference: zeros(like.Reference != nil), Rollout: zeros(like.Rollout != nil),
+			IDs: make([]int32, width), Turns: make([]int32, width), Mask: make([]bool, width), Columns: like.Columns.Blank(),
 		}
-		if like.Returns != nil {
-			r.Returns, r.OldValues = make([]float32, len(like.Returns)), make([]float32, len(like.OldValues))
-		}
-		if like.Learns != nil {
-			r.Learns = make([]bool, len(like.Learns))
-		}
-		r.Length = int32(copy(r.Ids, p.Ids))
+		r.Length = int32(copy(r.IDs, p.Ids))
 		copy(r.Turns, p.Turns)
 		copy(r.Mask, p.Sampled)
 		out = append(out, r)

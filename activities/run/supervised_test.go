@@ -15,12 +15,12 @@ import (
 // The supervised rows of a step weigh together what the coefficient says, over the tokens of all of them, wherever
 // they are among the micro-batches; the weights of the other rows stay.
 func TestImitate(t *testing.T) {
-	row := func(n int32, supervised bool, mask ...bool) BatchRow {
-		return BatchRow{
-			Row: n, Ids: []int32{n, n, n, n}, Length: 4, Mask: mask, Turns: []int32{0, 1, 1, 1}, Old: make([]float32, 4), Advantages: make([]float32, 4), Supervised: supervised,
+	row := func(n int32, supervised bool, mask ...bool) batch.Row {
+		return batch.Row{
+			Row: n, IDs: []int32{n, n, n, n}, Length: 4, Mask: mask, Turns: []int32{0, 1, 1, 1}, Supervised: supervised, Columns: batch.RowColumns{batch.OldLogProbs: make([]float32, 4), batch.Advantages: make([]float32, 4)},
 		}
 	}
-	rows := []BatchRow{
+	rows := []batch.Row{
 		row(0, false, false, true, true, false), row(1, true, false, true, true, true), row(2, false, false, true, true, false), row(3, false, false, true, true, false),
 		row(4, true, false, false, true, false),
 	}
@@ -42,7 +42,7 @@ func TestImitate(t *testing.T) {
 	require.NoError(t, err)
 	Imitate(none, rows[2:4], 2, 2)
 	require.Nil(t, none[0].Columns[batch.Supervised])
-	empty := []BatchRow{row(0, true, false, false, false, false), row(1, false, false, true, false, false)}
+	empty := []batch.Row{row(0, true, false, false, false, false), row(1, false, false, true, false, false)}
 	batches, err = Minibatch(empty, sh, spec.Update{Aggregation: "token_mean"}, 1)
 	require.NoError(t, err)
 	Imitate(batches, empty, 2, 2)
@@ -55,16 +55,16 @@ func TestSupervisedRows(t *testing.T) {
 		{Row: 7, Ids: []int32{5, 6}, Sampled: []bool{false, true}, Turns: []int32{0, 1}},
 		{Row: -1, Ids: []int32{1, 2, 3}, Sampled: []bool{false, false, true}, Turns: []int32{0, 0, 2}},
 	}
-	like := BatchRow{Ids: make([]int32, 3), Old: make([]float32, 3), Advantages: []float32{1, 1, 1}}
+	like := batch.Row{IDs: make([]int32, 3), Columns: batch.RowColumns{batch.OldLogProbs: make([]float32, 3), batch.Advantages: []float32{1, 1, 1}}}
 	zeros := []float32{0, 0, 0}
-	want := []BatchRow{
-		{Row: 7, Origin: 4, Ids: []int32{5, 6, 0}, Length: 2, Mask: []bool{false, true, false}, Turns: []int32{0, 1, 0}, Old: zeros, Advantages: zeros, Supervised: true},
-		{Row: -1, Origin: 4, Ids: []int32{1, 2, 3}, Length: 3, Mask: []bool{false, false, true}, Turns: []int32{0, 0, 2}, Old: zeros, Advantages: zeros, Supervised: true},
+	want := []batch.Row{
+		{Row: 7, Origin: 4, IDs: []int32{5, 6, 0}, Length: 2, Mask: []bool{false, true, false}, Turns: []int32{0, 1, 0}, Supervised: true, Columns: batch.RowColumns{batch.OldLogProbs: zeros, batch.Advantages: zeros}},
+		{Row: -1, Origin: 4, IDs: []int32{1, 2, 3}, Length: 3, Mask: []bool{false, false, true}, Turns: []int32{0, 0, 2}, Supervised: true, Columns: batch.RowColumns{batch.OldLogProbs: zeros, batch.Advantages: zeros}},
 	}
 	require.Equal(t, want, SupervisedRows(of, 4, like))
-	like.Reference, like.Rollout, like.Returns, like.OldValues, like.Learns = []float32{1, 1, 1}, []float32{1, 1, 1}, make([]float32, 6), make([]float32, 6), []bool{true, true, true, true, true, true}
+	like.Columns[batch.RefLogProbs], like.Columns[batch.RolloutLogProbs], like.Columns[batch.Returns], like.Columns[batch.OldValues], like.Columns[batch.ReturnsMask] = []float32{1, 1, 1}, []float32{1, 1, 1}, make([]float32, 6), make([]float32, 6), []float32{1, 1, 1, 1, 1, 1}
 	for i := range want {
-		want[i].Reference, want[i].Rollout, want[i].Returns, want[i].OldValues, want[i].Learns = zeros, zeros, make([]float32, 6), make([]float32, 6), make([]bool, 6)
+		want[i].Columns[batch.RefLogProbs], want[i].Columns[batch.RolloutLogProbs], want[i].Columns[batch.Returns], want[i].Columns[batch.OldValues], want[i].Columns[batch.ReturnsMask] = zeros, zeros, make([]float32, 6), make([]float32, 6), make([]float32, 6)
 	}
 	require.Equal(t, want, SupervisedRows(of, 4, like))
 	require.Nil(t, SupervisedRows(nil, 4, like))

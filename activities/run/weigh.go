@@ -1,16 +1,19 @@
 package run
 
-import "github.com/reprise-rl/reprise/model/loss"
+import (
+	"github.com/reprise-rl/reprise/model/batch"
+	"github.com/reprise-rl/reprise/model/loss"
+)
 
 // WeighRows multiplies the advantages of rows by their mismatch weights. A surrogate is
 // proportional to the advantage, so this weighs the token's part of it, and not the entropy or
 // the distance from the reference. The rows' slices are not written to.
-func WeighRows(rows []BatchRow, m loss.Mismatch) (loss.Weighed, error) {
+func WeighRows(rows []batch.Row, m loss.Mismatch) (loss.Weighed, error) {
 	var old, rollout [][]float64
 	var turns [][]int
 	var mask [][]bool
 	for _, r := range rows {
-		old, rollout, mask = append(old, wider(r.Old)), append(rollout, wider(r.Rollout)), append(mask, r.Mask)
+		old, rollout, mask = append(old, wider(r.Columns[batch.OldLogProbs])), append(rollout, wider(r.Columns[batch.RolloutLogProbs])), append(mask, r.Mask)
 		of := make([]int, len(r.Turns))
 		for t, k := range r.Turns {
 			of[t] = int(k)
@@ -22,13 +25,13 @@ func WeighRows(rows []BatchRow, m loss.Mismatch) (loss.Weighed, error) {
 		return w, err
 	}
 	for i, r := range rows {
-		weighed := make([]float32, len(r.Advantages))
-		for t, a := range r.Advantages {
+		weighed := make([]float32, len(r.Columns[batch.Advantages]))
+		for t, a := range r.Columns[batch.Advantages] {
 			if r.Mask[t] {
 				weighed[t] = float32(float64(a) * w.Weights[i][t])
 			}
 		}
-		rows[i].Advantages = weighed
+		rows[i].Columns[batch.Advantages] = weighed
 	}
 	return w, nil
 }

@@ -60,7 +60,7 @@ func arranged(sh model.Shapes, lengths []int) []int {
 
 // Arrange puts the rows of an optimizer step, or those that are scored again, in the order of
 // their micro-batches; −1 is padding. of are places in rows.
-func (rc *Context) Arrange(rows []BatchRow, of []int) []int {
+func (rc *Context) Arrange(rows []batch.Row, of []int) []int {
 	lengths := make([]int, len(of))
 	for i, at := range of {
 		lengths[i] = int(rows[at].Length)
@@ -75,8 +75,8 @@ func (rc *Context) Arrange(rows []BatchRow, of []int) []int {
 }
 
 // Picked are the rows at places that Arrange gave; padding has no ids.
-func Picked(rows []BatchRow, places []int) []BatchRow {
-	out := make([]BatchRow, len(places))
+func Picked(rows []batch.Row, places []int) []batch.Row {
+	out := make([]batch.Row, len(places))
 	for i, at := range places {
 		if at >= 0 {
 			out[i] = rows[at]

@@ -41,14 +41,14 @@ func TestArranged(t *testing.T) {
 // The micro-batches of a step are as wide as their rows, and weigh what they do in one width.
 func TestMinibatchOfWidths(t *testing.T) {
 	sh := model.Shapes{MicroBatch: 2, Sequence: 8, Narrower: [2]int{4}}
-	var rows []BatchRow
+	var rows []batch.Row
 	for _, length := range []int32{8, 3, 4, 4, 5} {
-		r := BatchRow{
-			Row: length, Ids: make([]int32, 8), Length: length, Mask: make([]bool, 8), Old: make([]float32, 8), Advantages: make([]float32, 8),
-			Turns: make([]int32, 8),
+		r := batch.Row{
+			Row: length, IDs: make([]int32, 8), Length: length, Mask: make([]bool, 8),
+			Turns: make([]int32, 8), Columns: batch.RowColumns{batch.OldLogProbs: make([]float32, 8), batch.Advantages: make([]float32, 8)},
 		}
 		for t := range length - 1 {
-			r.Ids[t+1], r.Mask[t+1], r.Turns[t+1] = length, true, 1+(t+1)/2
+			r.IDs[t+1], r.Mask[t+1], r.Turns[t+1] = length, true, 1+(t+1)/2
 		}
 		rows = append(rows, r)
 	}
@@ -93,15 +93,15 @@ func widthsRun() *Context {
 // The rows of a step are arranged by their own widths, and are the rows that the step has.
 func TestArrange(t *testing.T) {
 	rc := widthsRun()
-	var rows []BatchRow
+	var rows []batch.Row
 	for i, length := range []int32{64, 3, 40, 20, 16, 9} {
-		rows = append(rows, BatchRow{Row: int32(i), Length: length, Ids: make([]int32, 64)})
+		rows = append(rows, batch.Row{Row: int32(i), Length: length, IDs: make([]int32, 64)})
 	}
 	require.Equal(t, []int{1, 4, 5, -1, 3, -1, 0, 2}, rc.Arrange(rows, []int{0, 1, 2, 3, 4, 5}))
 	require.Equal(t, []int{5, 1, 3, -1, 2}, rc.Arrange(rows, []int{5, 3, 2, 1}), "places in the batch, in the order of the step")
 	picked := Picked(rows, []int{5, -1, 2})
 	require.Equal(t, []int32{5, 0, 2}, []int32{picked[0].Row, picked[1].Row, picked[2].Row})
-	require.Nil(t, picked[1].Ids)
+	require.Nil(t, picked[1].IDs)
 	rc.Train.Update.Widths = 0
 	require.Equal(t, []int{5, 3, 2, 1}, rc.Arrange(rows, []int{5, 3, 2, 1}))
 }

@@ -117,6 +117,14 @@ func weigh(batches []MicroBatch, of weighing) ([][][]float32, error) {
 	return out, nil
 }
 
+// Put gives row r the numbers of a column.
+func (b *MicroBatch) Put(c Column, r int, numbers []float32) {
+	if b.Columns[c] == nil {
+		b.Columns[c] = make([][]float32, len(b.IDs))
+	}
+	b.Columns[c][r] = numbers
+}
+
 // RowWeight is the weight of row r.
 func (b MicroBatch) RowWeight(r int) float32 {
 	if b.RowWeights == nil {

@@ -4,18 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/safetensors"
-)
-
-// The tensors of a batch that say what a token's advantage was; see
-// activities.UpdateInput's Batch.
-const (
-	tensorRow        = "row"        // int32 [rows]: the trajectory's row, −1 for padding
-	tensorMask       = "loss_mask"  // float32 [rows, width]: 1 where a token was sampled
-	tensorAdvantages = "advantages" // float32 [rows, width]
-	tensorOrigin     = "origin"     // int32 [rows]: the iteration that rolled it out; older batches have none
 )
 
 // readAdvantages adds the advantages of the sampled tokens, in order, by the
@@ -52,32 +43,32 @@ func batchAdvantages(ctx context.Context, s store.Store, ref store.Ref, iteratio
 	}
 	found, err := advantagesOf(f, iteration)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", s.Location(ref.Key), err)
+		return nil, fmt.Errorf("read %s: %w: %w", s.Location(ref.Key), store.ErrInvalid, err)
 	}
 	return found, nil
 }
 
 func advantagesOf(f *safetensors.File, iteration int) (map[int32][]float32, error) {
-	rows, err := run.TensorValues(f, tensorRow, safetensors.Tensor.Int32s)
+	rows, err := batch.Values(f, batch.TensorRow, -1, safetensors.Tensor.Int32s)
 	if err != nil {
 		return nil, err
 	}
-	var origin []int32
-	if _, has := f.Get(tensorOrigin); has {
-		if origin, err = run.TensorValues(f, tensorOrigin, safetensors.Tensor.Int32s); err != nil {
+	var origin []int32 // older batches have none
+	if _, has := f.Get(batch.TensorOrigin); has {
+		if origin, err = batch.Values(f, batch.TensorOrigin, -1, safetensors.Tensor.Int32s); err != nil {
 			return nil, err
 		}
 	}
-	mask, err := run.TensorValues(f, tensorMask, safetensors.Tensor.Float32s)
+	mask, err := batch.Values(f, batch.TensorMask, -1, safetensors.Tensor.Float32s)
 	if err != nil {
 		return nil, err
 	}
-	values, err := run.TensorValues(f, tensorAdvantages, safetensors.Tensor.Float32s)
+	values, err := batch.Values(f, batch.Advantages.String(), -1, safetensors.Tensor.Float32s)
 	if err != nil {
 		return nil, err
 	}
 	if len(rows) == 0 || len(mask) != len(values) || len(mask)%len(rows) != 0 || origin != nil && len(origin) != len(rows) {
-		return nil, fmt.Errorf("%d rows, %d masks, %d advantages: %w", len(rows), len(mask), len(values), store.ErrInvalid)
+		return nil, fmt.Errorf("%d rows, %d masks, %d advantages", len(rows), len(mask), len(values))
 	}
 	width := len(mask) / len(rows)
 	out := map[int32][]float32{}

@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/workers/report/episodes"
 	"github.com/reprise-rl/reprise/workers/report/synthetic"
 )
@@ -264,19 +265,19 @@ func TestReadPasses(t *testing.T) {
 	}
 	m.Batch, m.Passes = nil, nil
 	for turn := 2; turn > 0; turn-- {
-		var batch []run.BatchRow
+		var learned []batch.Row
 		for _, p := range episode.Stretches(episode.SelectedOf(rows)) {
-			b := run.BatchRow{
-				Row: p.Row, Origin: int32(m.Iteration), Ids: make([]int32, width), Length: int32(len(p.Ids)), Turns: make([]int32, width),
-				Mask: make([]bool, width), Old: make([]float32, width), Advantages: slices.Repeat([]float32{float32(10 * turn)}, width),
+			b := batch.Row{
+				Row: p.Row, Origin: int32(m.Iteration), IDs: make([]int32, width), Length: int32(len(p.Ids)), Turns: make([]int32, width),
+				Mask: make([]bool, width), Columns: batch.RowColumns{batch.OldLogProbs: make([]float32, width), batch.Advantages: slices.Repeat([]float32{float32(10 * turn)}, width)},
 			}
 			copy(b.Turns, p.Turns)
 			copy(b.Mask, p.Sampled)
-			batch = append(batch, b)
+			learned = append(learned, b)
 		}
-		batch = run.OfTurn(batch, turn)
-		require.NotEmpty(t, batch)
-		body, err := run.EncodeBatch(batch, 1)
+		learned = run.OfTurn(learned, turn)
+		require.NotEmpty(t, learned)
+		body, err := batch.Encode(learned, 1)
 		require.NoError(t, err)
 		ref, err := store.PutArtifact(t.Context(), s, "passes", "batch", "safetensors", body)
 		require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/envs/starter"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/safetensors"
 )
 
@@ -55,8 +56,8 @@ func TestFirstBoard(t *testing.T) {
 
 func FuzzAdvantages(f *testing.F) {
 	good, err := safetensors.Encode([]safetensors.Tensor{
-		safetensors.I32(tensorRow, []int{2}, []int32{3, -1}), safetensors.I32(tensorOrigin, []int{2}, []int32{1, -1}),
-		safetensors.F32(tensorMask, []int{2, 2}, []float32{0, 1, 0, 0}), safetensors.F32(tensorAdvantages, []int{2, 2}, []float32{9, 0.5, 0, 0}),
+		safetensors.I32(batch.TensorRow, []int{2}, []int32{3, -1}), safetensors.I32(batch.TensorOrigin, []int{2}, []int32{1, -1}),
+		safetensors.F32(batch.TensorMask, []int{2, 2}, []float32{0, 1, 0, 0}), safetensors.F32(batch.Advantages.String(), []int{2, 2}, []float32{9, 0.5, 0, 0}),
 	}, nil)
 	require.NoError(f, err)
 	f.Add(good, 1)
@@ -77,20 +78,20 @@ func FuzzAdvantages(f *testing.F) {
 }
 
 func TestAdvantages(t *testing.T) {
-	row := safetensors.I32(tensorRow, []int{3}, []int32{3, 3, -1})
-	mask := safetensors.F32(tensorMask, []int{3, 2}, []float32{0, 1, 1, 1, 1, 1})
-	values := safetensors.F32(tensorAdvantages, []int{3, 2}, []float32{9, 0.5, 0.25, -1, 7, 7})
+	row := safetensors.I32(batch.TensorRow, []int{3}, []int32{3, 3, -1})
+	mask := safetensors.F32(batch.TensorMask, []int{3, 2}, []float32{0, 1, 1, 1, 1, 1})
+	values := safetensors.F32(batch.Advantages.String(), []int{3, 2}, []float32{9, 0.5, 0.25, -1, 7, 7})
 	for _, c := range []struct {
 		name    string
 		tensors []safetensors.Tensor
 		want    map[int32][]float32
 	}{
 		{"a trajectory of two rows", []safetensors.Tensor{row, mask, values}, map[int32][]float32{3: {0.5, 0.25, -1}}},
-		{"rows of another iteration", []safetensors.Tensor{row, mask, values, safetensors.I32(tensorOrigin, []int{3}, []int32{1, 0, -1})}, map[int32][]float32{3: {0.25, -1}}},
+		{"rows of another iteration", []safetensors.Tensor{row, mask, values, safetensors.I32(batch.TensorOrigin, []int{3}, []int32{1, 0, -1})}, map[int32][]float32{3: {0.25, -1}}},
 		{"no rows", []safetensors.Tensor{mask, values}, nil},
 		{"no mask", []safetensors.Tensor{row, values}, nil},
 		{"no advantages", []safetensors.Tensor{row, mask}, nil},
-		{"other sizes", []safetensors.Tensor{row, mask, safetensors.F32(tensorAdvantages, []int{1}, []float32{1})}, nil},
+		{"other sizes", []safetensors.Tensor{row, mask, safetensors.F32(batch.Advantages.String(), []int{1}, []float32{1})}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			body, err := safetensors.Encode(c.tensors, nil)
