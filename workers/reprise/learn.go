@@ -38,7 +38,7 @@ the low arm 0.15 for certain, and success is the share of the high arm:
   a lake for two, by Dr. MAS               rises by 3 standard errors
   a lake for two, by GRPO                  no promise: to compare
   SmolLM2-135M on the bandit, all weights  success rises by 3 standard errors; the model is the
-  or adapters, and on lakes of random ends one of make pretrained
+  or adapters, and on 32 lakes             one of make pretrained
   rewards in parts (reward-NAME)           the part's metric ends in a range that it does not
                                            reach unpaid; reward-NAME-unpaid measures the part
                                            and does not pay it, to compare

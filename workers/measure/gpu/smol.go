@@ -141,9 +141,6 @@ func (m *machine) twinSpec(preset, folder string, iterations int) ([]byte, error
 	warm := map[string]any{"learning_rate": 3e-5}
 	update := map[string]any{"learning_rate": 5e-6, "micro_batch": 32}
 	selection := map[string]any{}
-	if preset == "smol-frozenlake" {
-		warm["steps"] = 32 // solver's walks take longer than the form of a reply
-	}
 	if m.Tiny {
 		groups, size, dtype = 2, 4, "float32"
 		warm["steps"], warm["rows"] = 2, 4
@@ -163,20 +160,8 @@ func (m *machine) twinSpec(preset, folder string, iterations int) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	if text, err = withoutAdapters(text); err == nil {
-		_, err = spec.Decode(text, run.Known())
-	}
+	_, err = spec.Decode(text, run.Known())
 	return text, err
-}
-
-// withoutAdapters is a spec whose run trains all weights.
-func withoutAdapters(text []byte) ([]byte, error) {
-	var doc map[string]any
-	if err := json.Unmarshal(text, &doc); err != nil {
-		return nil, fmt.Errorf("read a spec: %w", err)
-	}
-	delete(doc["policy"].(map[string]any), "lora")
-	return json.Marshal(doc)
 }
 
 // model is the folder of the model that is trained: the one that is given, or at tiny size random weights in

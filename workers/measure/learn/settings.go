@@ -53,7 +53,7 @@ var tasks = []Setting{
 	{Name: "roles-grpo", Preset: "dr-mas", Fields: map[string]any{"credit": map[string]any{"algorithm": "grpo"}}, What: "nothing: the same with GRPO, to compare"},
 	{Name: "smol-bandit", Preset: "smol-bandit", Rises: 3, What: "SmolLM2-135M rises by 3 standard errors"},
 	{Name: "smol-bandit-lora", Preset: "smol-bandit-lora", Rises: 3, What: "the same, with adapters"},
-	{Name: "smol-frozenlake", Preset: "smol-frozenlake", Rises: 3, What: "SmolLM2-135M rises by 3 standard errors, on lakes of random ends"},
+	{Name: "smol-frozenlake", Preset: "smol-frozenlake", Rises: 3, What: "SmolLM2-135M rises by 3 standard errors, on 32 lakes"},
 }
 
 // even is the success of a policy that has not learned which arm is better.
