@@ -26,6 +26,6 @@ mv "$folder/.pack" "$folder/pack.tar.xz"
 echo "$folder/pack.tar.xz: $size bytes"
 if [ -n "${MODEL:-}" ]; then
 	rm -f "$folder"/model.[0-9]
-	split --bytes=48M --numeric-suffixes=0 --suffix-length=1 "$MODEL" "$folder/model."
+	split --bytes=40M --numeric-suffixes=0 --suffix-length=1 "$MODEL" "$folder/model."
 	wc -c "$folder"/model.[0-9]
 fi
