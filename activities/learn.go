@@ -55,11 +55,9 @@ type CreditInput struct {
 	Iteration    int           `json:"iteration"`
 	Settings     spec.Settings `json:"settings"`
 	Trajectories store.Ref     `json:"trajectories"`
-	// Components belong to the trajectories, in a run with rewards in parts.
-	Components *store.Ref `json:"components,omitempty"`
-	// Branches belong to the trajectories of a search: the update learns from a turn that
-	// several of them share once.
-	Branches *store.Ref `json:"branches,omitempty"`
+	// Tables are those of the trajectories, ComponentsTable and BranchesTable, and those of the iteration
+	// before: StatesTable, if the algorithm keeps one.
+	Tables Tables `json:"tables,omitempty"`
 	// Scores is nil if nothing was selected.
 	Scores *store.Ref `json:"scores"`
 	// Rollout says which part of the trajectories this iteration learns from; nil for
@@ -69,9 +67,6 @@ type CreditInput struct {
 	RolledOutBy *store.VersionRef `json:"rolled_out_by,omitempty"`
 	// Replay are the batches that the replay buffer draws from.
 	Replay []store.Ref `json:"replay,omitempty"`
-	// States is the table of initial states' values before the iteration, if the
-	// algorithm keeps one.
-	States *store.Ref `json:"states,omitempty"`
 	// Pass asks for the batch of a pass after the first; nil for that of the first, or of the one
 	// update.
 	Pass *CreditPass `json:"pass,omitempty"`
@@ -80,7 +75,7 @@ type CreditInput struct {
 // Of is the input with what was selected, and with the part of the rollout that the iteration
 // learns from; nil is all of it.
 func (in CreditInput) Of(selected SelectResult, part *store.RolloutRef) CreditInput {
-	in.Trajectories, in.Components, in.Branches, in.Rollout = selected.Trajectories, selected.Components, selected.Branches, part
+	in.Trajectories, in.Tables, in.Rollout = selected.Trajectories, in.Tables.With(selected.Tables), part
 	return in
 }
 
@@ -104,10 +99,8 @@ type CreditPass struct {
 type CreditResult struct {
 	// Batch is nil if the iteration has no row to learn from.
 	Batch *store.Ref `json:"batch"`
-	// States is the table after the iteration.
-	States *store.Ref `json:"states,omitempty"`
-	// Agents is the table of who acted in each turn, if the algorithm reads it.
-	Agents *store.Ref `json:"agents,omitempty"`
+	// Tables are StatesTable after the iteration and AgentsTable, each if the algorithm reads it.
+	Tables Tables `json:"tables,omitempty"`
 	// Turns are the turns that the iteration updates in passes, in their order: Batch is that of
 	// the first. It is nil if the iteration has one update.
 	Turns []int `json:"turns,omitempty"`

@@ -32,19 +32,8 @@ type CommitInput struct {
 	Batch        *store.Ref        `json:"batch,omitempty"`
 	// Passes are as in a manifest: Batch is nil with them.
 	Passes []store.Pass `json:"passes,omitempty"`
-	States *store.Ref   `json:"states,omitempty"`
-	// Components and Texts are side tables of the rollout, as [SelectResult] has them.
-	Components *store.Ref `json:"components,omitempty"`
-	Texts      *store.Ref `json:"texts,omitempty"`
-	// Broken and Branches are tables of [SelectResult].
-	Broken   *store.Ref `json:"broken,omitempty"`
-	Branches *store.Ref `json:"branches,omitempty"`
-	// Pivots are the newest ones of the branch.
-	Pivots *store.Ref `json:"pivots,omitempty"`
-	// Reference is the manifest whose snapshot the scores are relative to, as [ScoreInput] has it.
-	Reference *store.Ref `json:"reference,omitempty"`
-	// Agents is the table of [CreditResult].
-	Agents *store.Ref `json:"agents,omitempty"`
+	// Tables are all that the iteration has: a manifest's further artifacts.
+	Tables Tables `json:"tables,omitempty"`
 	// Update counts this iteration's update alone, totals too; the manifest adds the
 	// totals of the branch so far.
 	Update      store.UpdateCounts    `json:"update"`
@@ -69,34 +58,33 @@ type CommitResult struct {
 	Telemetry Telemetry `json:"telemetry"`
 }
 
-// Next is what the iteration after a commit learns from, where it shares the
-// rollout; nil if it rolls out itself.
-func (c CommitInput) Next() *Rolled {
-	return rolledOf(c.Rollout, Rolled{Trajectories: c.Trajectories, Scores: c.Scores, Components: c.Components})
-}
-
-// RolledOf is the rollout that the iteration after m learns from too, nil if it
-// rolls out itself.
-func RolledOf(m *store.Manifest) *Rolled {
-	if m.Trajectories == nil {
-		return nil
+// Recorded is what a manifest says to the iterations after it: the inverse of the commit, but for
+// what only people read. base names the model in the store.
+func Recorded(m *store.Manifest, base store.Ref) (CommitInput, error) {
+	c := CommitInput{
+		Run: Run{ID: m.Run, Spec: m.Spec, Base: base}, Branch: m.Branch, Iteration: m.Iteration,
+		Fingerprint: m.Fingerprint, Device: m.Device, Programs: m.Programs, StateBefore: m.StateBefore, StateAfter: m.StateAfter,
+		Rollout: m.Rollout, Scores: m.Scores, Batch: m.Batch, Passes: m.Passes, Tables: m.Artifacts, Snapshot: m.Snapshot, Metrics: m.Metrics,
 	}
-	now := Rolled{Trajectories: *m.Trajectories, Scores: m.Scores}
-	if ref, ok := m.Artifacts[ComponentsArtifact]; ok {
-		now.Components = &ref
+	if m.Trajectories != nil {
+		c.Trajectories = *m.Trajectories
 	}
-	return rolledOf(m.Rollout, now)
-}
-
-// rolledOf is now, as the next iteration that learns from the rollout finds it; nil if none
-// does.
-func rolledOf(rollout *store.RolloutRef, now Rolled) *Rolled {
-	if rollout == nil || !rollout.Left() {
-		return nil
+	if err := json.Unmarshal(m.Settings, &c.Settings); err != nil {
+		return c, fmt.Errorf("settings of iteration %d: %w: %w", m.Iteration, err, store.ErrInvalid)
 	}
-	now.RolloutRef = *rollout
-	now.Update++
-	return &now
+	if next := m.NextRollout; next != nil {
+		c.NextRollout = &NextRollout{Turns: next.Turns, By: store.VersionRef{Version: m.Iteration, State: m.StateBefore}}
+		if err := json.Unmarshal(next.Settings, &c.NextRollout.Settings); err != nil {
+			return c, fmt.Errorf("settings of the rollout that iteration %d made for the next: %w: %w", m.Iteration, err, store.ErrInvalid)
+		}
+	}
+	if m.Detected != nil {
+		c.Detected = &Detected{}
+		if err := json.Unmarshal(m.Detected, c.Detected); err != nil {
+			return c, fmt.Errorf("what was detected in iteration %d: %w: %w", m.Iteration, err, store.ErrInvalid)
+		}
+	}
+	return c, nil
 }
 
 // NextRollout is the rollout of the next iteration, which a version has made before its update.
@@ -107,21 +95,6 @@ type NextRollout struct {
 	By       store.VersionRef `json:"by"`
 }
 
-// NextRolloutOf is the rollout that m's version made for the next iteration; nil without one.
-func NextRolloutOf(m *store.Manifest) (*NextRollout, error) {
-	if m.NextRollout == nil {
-		return nil, nil
-	}
-	out := &NextRollout{Turns: m.NextRollout.Turns, By: store.VersionRef{Version: m.Iteration, State: m.StateBefore}}
-	if err := json.Unmarshal(m.NextRollout.Settings, &out.Settings); err != nil {
-		return nil, fmt.Errorf("settings of the rollout that iteration %d made for the next: %w: %w", m.Iteration, err, store.ErrInvalid)
-	}
-	return out, nil
-}
-
-// ComponentsArtifact is the table of rewards in parts among a manifest's further artifacts.
-const ComponentsArtifact = "components"
-
 // Rolled is a rollout that several iterations learn from, as the next of them finds
 // it.
 type Rolled struct {
@@ -129,8 +102,19 @@ type Rolled struct {
 	Trajectories store.Ref `json:"trajectories"`
 	// Scores are absent if no row was selected.
 	Scores *store.Ref `json:"scores,omitempty"`
-	// Components are absent in a run without rewards in parts.
-	Components *store.Ref `json:"components,omitempty"`
+	// Tables are those of the rollout.
+	Tables Tables `json:"tables,omitempty"`
+}
+
+// Next is the rollout as the iteration after a commit finds it, where it learns from it too; nil if
+// it rolls out itself.
+func (c CommitInput) Next() *Rolled {
+	if c.Rollout == nil || !c.Rollout.Left() {
+		return nil
+	}
+	next := &Rolled{RolloutRef: *c.Rollout, Trajectories: c.Trajectories, Scores: c.Scores, Tables: c.Tables.OfRollout()}
+	next.Update++
+	return next
 }
 
 // Shared names the rollout if several iterations learn from it, as in the iteration that

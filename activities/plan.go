@@ -162,56 +162,6 @@ type LoadResult struct {
 	Flags *Flags `json:"flags,omitempty"`
 }
 
-// Head is the newest committed iteration of a branch.
-type Head struct {
-	Manifest    store.Ref     `json:"manifest"`
-	Branch      int           `json:"branch"`
-	Iteration   int           `json:"iteration"`
-	State       string        `json:"state"` // state fingerprint of version Iteration+1
-	Fingerprint string        `json:"fingerprint"`
-	Base        store.Ref     `json:"base"`
-	Settings    spec.Settings `json:"settings"`
-	Metrics     Metrics       `json:"metrics,omitempty"`
-	// Snapshot is the version of the newest snapshot at or before Iteration+1; 0 is the base model.
-	Snapshot int `json:"snapshot"`
-	// Passes is how many more updates than iterations have followed on that snapshot, because
-	// iterations have several passes.
-	Passes int `json:"passes,omitempty"`
-	// States is the table of initial states' values, if the run keeps one.
-	States *store.Ref `json:"states,omitempty"`
-	// Pivots are the newest ones, if pivots are drawn.
-	Pivots *store.Ref `json:"pivots,omitempty"`
-	// Texts are those that were frequent in the newest rollout, if a reward reads them.
-	Texts *store.Ref `json:"texts,omitempty"`
-	// Reference is the manifest whose snapshot is the reference of the next iteration; nil is version 0.
-	Reference *store.Ref `json:"reference,omitempty"`
-	// Rolled is the rollout that the next iteration also learns from. Batches are the
-	// batches of the newest iterations, newest first, that a replay buffer draws from.
-	Rolled  *Rolled     `json:"rolled,omitempty"`
-	Batches []store.Ref `json:"batches,omitempty"`
-	// NextRollout is the next iteration's, if it was made before the update.
-	NextRollout *NextRollout `json:"next_rollout,omitempty"`
-	// First and Last are the branch's first and newest evaluation.
-	First *store.EvaluationRef `json:"first,omitempty"`
-	Last  *store.EvaluationRef `json:"last,omitempty"`
-	// Device is the fingerprint's fields.
-	Device json.RawMessage `json:"device,omitempty"`
-	// Detected is the detectors' result for the iteration.
-	Detected *Detected `json:"detected,omitempty"`
-	// Programs are the hashes of the programs that computed it.
-	Programs map[string]string `json:"programs,omitempty"`
-}
-
-// ReferenceAfter is the manifest whose snapshot is the reference of the iteration after another: that
-// one's, if a stage of spec.Update.ReferenceEvery iterations begins with the version that it has made,
-// else the one that it used. settings, snapshot and m are its settings, its snapshot and its manifest.
-func ReferenceAfter(settings spec.Settings, snapshot *store.SnapshotRef, m store.Ref, used *store.Ref) *store.Ref {
-	if every := settings.Update.ReferenceEvery; every > 0 && snapshot != nil && snapshot.Version%every == 0 {
-		return &m
-	}
-	return used
-}
-
 // FindInput asks for a committed policy version of a run; nil is the newest.
 type FindInput struct {
 	Run     string `json:"run"`

@@ -105,8 +105,8 @@ type ChooseInput struct {
 	Turns   []store.TurnRefs `json:"turns"` // up to the turn after which is chosen
 	// Last says that no turn follows: the rows that are kept are the trajectories of the round.
 	Last bool `json:"last,omitempty"`
-	// Pivots are the newest ones before the iteration, if pivots are drawn.
-	Pivots *store.Ref `json:"pivots,omitempty"`
+	// Tables are those of the iteration before: PivotsTable, if pivots are drawn.
+	Tables Tables `json:"tables,omitempty"`
 }
 
 // ChooseResult names the choices.
@@ -141,10 +141,9 @@ type SelectInput struct {
 	Rollout  Rollout          `json:"rollout"`
 	Settings spec.Settings    `json:"settings"`
 	Turns    []store.TurnRefs `json:"turns"` // of all rounds
-	// Texts are those that were frequent in the iteration before, if a reward reads them.
-	Texts *store.Ref `json:"texts,omitempty"`
-	// Pivots are the newest ones before the iteration, if pivots are drawn.
-	Pivots *store.Ref `json:"pivots,omitempty"`
+	// Tables are those of the iteration before: TextsTable, if a reward reads it, and PivotsTable, if
+	// pivots are drawn.
+	Tables Tables `json:"tables,omitempty"`
 	// Everything asks for the trajectories of all groups as if they were selected, for Score:
 	// the selection ranks by exact entropies. Scores are then its table, for the selection itself.
 	Everything bool       `json:"everything,omitempty"`
@@ -160,18 +159,10 @@ type SelectResult struct {
 	// stored then.
 	More         bool      `json:"more,omitempty"`
 	Trajectories store.Ref `json:"trajectories"`
-	// Components is the table of the rewards in parts, and Texts the table of the frequent
-	// texts. Each is nil if the spec asks for no such rewards.
-	Components *store.Ref `json:"components,omitempty"`
-	Texts      *store.Ref `json:"texts,omitempty"`
-	// Broken is the table of the episodes that are left out, because a foreign environment broke;
-	// nil if none is.
-	Broken *store.Ref `json:"broken,omitempty"`
-	// Branches is the table of the turns of trajectories that a search made; nil without one.
-	Branches *store.Ref `json:"branches,omitempty"`
-	// Pivots is the table of the newest pivots, those of this rollout among them; nil if none are drawn.
-	Pivots *store.Ref `json:"pivots,omitempty"`
-	Rows   int        `json:"rows"` // rows selected; 0: the update is skipped
+	// Tables are those of the rollout: ComponentsTable, TextsTable, BrokenTable, BranchesTable and
+	// PivotsTable, each where the run has it.
+	Tables Tables `json:"tables,omitempty"`
+	Rows   int    `json:"rows"` // rows selected; 0: the update is skipped
 	// Parts are the rows for each of the iterations that learn from the rollout;
 	// absent if there is one.
 	Parts []int `json:"parts,omitempty"`

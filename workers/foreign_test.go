@@ -80,7 +80,7 @@ func TestForeignEnvironment(t *testing.T) {
 	require.Zero(t, m.Metrics["broken/mean"])
 	require.Positive(t, float64(m.Metrics["train/foreign/num_actions"]), "the policy can speak")
 	require.Equal(t, m.Metrics["reward/mean"], m.Metrics["reward/foreign/mean"], "the judge pays the reward once more")
-	require.NotContains(t, m.Artifacts, run.BrokenArtifact)
+	require.NotContains(t, m.Artifacts, activities.BrokenTable.Name)
 	require.NotContains(t, chain[1].Manifest.Evaluations[0].Metrics, "reference/random_success", "nobody plays at random in it")
 
 	t.Run("replay without a server", func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestForeignEnvironment(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, rows, 16, "the row stays, as padding")
 			var dropped []run.BrokenRow
-			if ref, ok := m.Artifacts[run.BrokenArtifact]; ok {
+			if ref, ok := m.Artifacts[activities.BrokenTable.Name]; ok {
 				dropped, err = tables.Get[run.BrokenRow](ctx, s, ref)
 				require.NoError(t, err)
 			}

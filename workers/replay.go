@@ -13,7 +13,6 @@ import (
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/train"
 	"github.com/reprise-rl/reprise/workflows/iteration"
-	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Replay is an iteration computed again from what it was computed from.
@@ -88,9 +87,9 @@ func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, r
 	}
 	out.Rebuilt = restored.Telemetry.Recomputed
 	say(fmt.Sprintf("rebuilt from version %d by %d recorded updates; computing iteration %d", restored.From, out.Rebuilt, number))
-	var settings spec.Settings
-	if err := json.Unmarshal(m.Settings, &settings); err != nil {
-		return out, fmt.Errorf("settings of iteration %d: %w", number, err)
+	recorded, err := activities.Recorded(m, loaded.Run.Base)
+	if err != nil {
+		return out, err
 	}
 	start := iteration.Start{
 		Run: loaded.Run, Plan: loaded.Plan, Branch: m.Branch, Number: number, Policy: m.StateBefore, Programs: restored.Programs, Frozen: restored.Frozen,
@@ -103,21 +102,15 @@ func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, r
 	if err := before(ctx, s, m, &start); err != nil {
 		return out, err
 	}
-	if next, err := activities.NextRolloutOf(m); err != nil {
-		return out, err
-	} else if next != nil {
+	if next := recorded.NextRollout; next != nil {
 		start.NextSettings = &next.Settings
 	}
-	var shared *activities.Rolled
-	if m.Rollout != nil && m.Rollout.Update > 0 {
-		shared = &activities.Rolled{
-			RolloutRef: *m.Rollout, Trajectories: *m.Trajectories, Scores: m.Scores, Components: run.ArtifactOf(m, activities.ComponentsArtifact),
-		}
+	state := iteration.Begin(recorded.Settings, nil)
+	if m.Rollout != nil && m.Rollout.Update > 0 || m.RolledOutBy != nil {
+		state = iteration.BeginAfter(start.Head, recorded.Settings)
 	}
-	state := iteration.Begin(settings, shared)
 	if m.RolledOutBy != nil { // the iteration before has made the rollout, and replays it
 		say(fmt.Sprintf("version %d has rolled out: iteration %[1]d computes that rollout again", m.RolledOutBy.Version))
-		state = iteration.BeginAfter(start.Head, settings)
 	}
 	it := iteration.New(start, state)
 	commit, err := r.ToCommit(ctx, it, func(step string, seconds float64) { say(fmt.Sprintf("%s: %.2f s", step, seconds)) })
@@ -136,42 +129,34 @@ func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, r
 	if out.Same() {
 		return out, nil
 	}
-	recorded, err := store.GetArtifact(ctx, s, loaded.Head.Manifest)
+	was, err := store.GetArtifact(ctx, s, loaded.Head.Manifest)
 	if err != nil {
 		return out, err
 	}
-	out.Differences = canon.Diff(recorded, b, 50)
+	out.Differences = canon.Diff(was, b, 50)
 	return out, nil
 }
 
-// before fills in what an iteration began with in addition to the policy: the previous
-// iteration and its metrics, the values of states, the batches of the replay buffer, the
-// state of the detectors and, for the first iteration of a branch, why the branch was
-// opened.
+// before fills in what an iteration began with in addition to the policy: the iteration before it, its
+// metrics, the batches of the replay buffer, the state of the detectors and, for the first iteration of a
+// branch, why the branch was opened.
 func before(ctx context.Context, s store.Store, m *store.Manifest, it *iteration.Start) error {
 	if m.Parent != nil {
-		it.Head = &activities.Head{Manifest: *m.Parent}
-		var err error
-		if it.Head.Batches, err = run.RecentBatches(ctx, s, m.Run, m.Parent, it.Plan.Freshness.ReplayIterations); err != nil {
+		head, err := run.FindHeadOf(ctx, s, m.Run, nil, m.Parent)
+		if err != nil {
 			return err
 		}
 		parent, err := store.ReadManifest(ctx, s, *m.Parent)
 		if err != nil {
 			return err
 		}
-		own := parent.Run == m.Run // else it began after another run's iteration, with its policy alone
-		if own {
-			it.Head.Pivots = run.ArtifactOf(parent, run.PivotsArtifact)
-			it.Head.Reference = run.ArtifactOf(m, run.ReferenceArtifact)
-			if it.Head.NextRollout, err = activities.NextRolloutOf(parent); err != nil {
-				return err
-			}
-			it.Previous, it.Head.States, it.Head.Texts = parent.Metrics, run.ArtifactOf(parent, run.StatesArtifact), run.ArtifactOf(parent, run.TextsArtifact)
+		if parent.Run != m.Run { // this run began after another's iteration
+			head = head.Forked(head.Settings)
+		} else if head.Batches, err = run.RecentBatches(ctx, s, m.Run, m.Parent, it.Plan.Freshness.ReplayIterations); err != nil {
+			return err
 		}
-		if own && parent.Detected != nil {
-			if err := json.Unmarshal(parent.Detected, &it.Before); err != nil {
-				return fmt.Errorf("what was detected in iteration %d: %w", parent.Iteration, err)
-			}
+		if it.Head, it.Previous = head, head.Metrics; head.Detected != nil {
+			it.Before = *head.Detected
 		}
 	}
 	if m.Opened != nil {

@@ -58,7 +58,7 @@ func TestSideTables(t *testing.T) {
 	require.Empty(t, verify())
 	garbage, err := store.FindGarbage(ctx, s, "parts", store.GarbageOptions{Grace: -1, Ended: true})
 	require.NoError(t, err)
-	for _, name := range []string{activities.ComponentsArtifact, run.TextsArtifact} {
+	for _, name := range []string{activities.ComponentsTable.Name, activities.TextsTable.Name} {
 		for _, link := range chain {
 			ref, ok := link.Manifest.Artifacts[name]
 			require.True(t, ok, name)
@@ -88,7 +88,7 @@ func TestSideTables(t *testing.T) {
 	require.Empty(t, verify())
 
 	// The texts of the iteration before are read again: without them nothing is compared.
-	past := chain[0].Manifest.Artifacts[run.TextsArtifact]
+	past := chain[0].Manifest.Artifacts[activities.TextsTable.Name]
 	body, _, err := store.ReadFixed(ctx, s, past.Key, store.MaxBody)
 	require.NoError(t, err)
 	require.NoError(t, s.Delete(ctx, past.Key))
@@ -99,13 +99,13 @@ func TestSideTables(t *testing.T) {
 
 	// A table that another reward would have given is found, although its digest is right.
 	m := *head.Manifest
-	rows, err := tables.Get[run.ComponentRow](ctx, s, m.Artifacts[activities.ComponentsArtifact])
+	rows, err := tables.Get[run.ComponentRow](ctx, s, m.Artifacts[activities.ComponentsTable.Name])
 	require.NoError(t, err)
 	require.Equal(t, "state", rows[0].Component)
 	rows[0].Value++
-	paid, err := tables.Put(ctx, s, "elsewhere", activities.ComponentsArtifact, rows)
+	paid, err := tables.Put(ctx, s, "elsewhere", activities.ComponentsTable.Name, rows)
 	require.NoError(t, err)
-	m.Artifacts = map[string]store.Ref{activities.ComponentsArtifact: paid, run.TextsArtifact: m.Artifacts[run.TextsArtifact]}
+	m.Artifacts = map[string]store.Ref{activities.ComponentsTable.Name: paid, activities.TextsTable.Name: m.Artifacts[activities.TextsTable.Name]}
 	b, err := m.Encode()
 	require.NoError(t, err)
 	require.NoError(t, s.Put(ctx, head.Ref.Key, b, store.PutOptions{}))

@@ -163,14 +163,18 @@ func (d *dialogue) begin(how string, options []string) {
 	}
 }
 
+// headOf is what is found in the store of an iteration that was committed.
+func headOf(c activities.CommitInput, commits []activities.CommitInput) *activities.Head {
+	c.Fingerprint = testPrint
+	head := activities.HeadOf(c, ref("manifest", c.Branch, c.Iteration))
+	head.Snapshot = newestSnapshot(commits, c.Iteration)
+	return head
+}
+
 // newest is what Resolve finds in the store.
 func newest(commits []activities.CommitInput) *activities.Head {
 	c := commits[len(commits)-1]
-	return &activities.Head{
-		Manifest: ref("manifest", c.Branch, c.Iteration), Branch: c.Branch, Iteration: c.Iteration, State: c.StateAfter,
-		Settings: c.Settings, Metrics: c.Metrics, Fingerprint: testPrint, Base: c.Run.Base, Detected: c.Detected,
-		States: c.States, Rolled: c.Next(), Programs: c.Programs, Snapshot: newestSnapshot(commits, c.Iteration),
-	}
+	return headOf(c, commits)
 }
 
 // ended says how the history ended, and what is carried.

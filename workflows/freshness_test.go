@@ -129,7 +129,8 @@ func TestStateBaselineSeesAllRollouts(t *testing.T) {
 	credited := inputs[activities.CreditInput](s, "Credit")
 	require.Len(t, credited, 3)
 	require.Nil(t, credited[1].Scores)
-	require.Equal(t, s.commits[0].States, credited[1].States)
-	require.NotEqual(t, skipped.States, credited[1].States)
-	require.Equal(t, skipped.States, credited[2].States)
+	require.Contains(t, skipped.Tables, activities.StatesTable.Name)
+	require.Equal(t, s.commits[0].Tables, credited[1].Tables)
+	require.NotEqual(t, skipped.Tables, credited[1].Tables)
+	require.Equal(t, skipped.Tables, credited[2].Tables)
 }

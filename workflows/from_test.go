@@ -40,9 +40,8 @@ func TestTrainFromGoesBack(t *testing.T) {
 	s.from = &activities.Head{
 		Manifest: ref("manifest", "other"), Iteration: 2, State: "s3", Fingerprint: testPrint, Base: ref("base"), Settings: s.plan.Settings, Snapshot: 2,
 	}
-	states := ref("states")
 	theirs, newest := *s.from, 2
-	theirs.States, theirs.Batches, theirs.Detected = &states, []store.Ref{ref("batch")}, &activities.Detected{State: collapse.State{Newest: &newest}}
+	theirs.Tables, theirs.Batches, theirs.Detected = activities.Tables{activities.StatesTable.Name: ref("states")}, []store.Ref{ref("batch")}, &activities.Detected{State: collapse.State{Newest: &newest}}
 	s.theirs = &theirs
 	p.train(nil)
 	require.NoError(t, p.GetWorkflowError())
@@ -50,6 +49,6 @@ func TestTrainFromGoesBack(t *testing.T) {
 	first := s.commits[1]
 	require.Equal(t, collapse.State{}, first.Opened.Detected.State)
 	credited := inputs[activities.CreditInput](s, "Credit")[1]
-	require.Nil(t, credited.States)
+	require.Nil(t, credited.Tables)
 	require.Empty(t, credited.Replay)
 }

@@ -67,15 +67,13 @@ func (t *train) rollBack(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	head := *found.Head
-	if found.Run.Spec.Digest != "" && found.Run.Spec.Digest != t.Run.Spec.Digest {
-		// Another run's iteration, after which this one began: only its policy counts.
-		head.Settings, head.Metrics, head.Last = t.plan.Settings, nil, nil
-		head.Detected, head.States, head.Texts, head.Pivots, head.Reference, head.Batches = nil, nil, nil, nil, nil, nil
-	}
+	head := found.Head
 	opened := &activities.Opened{Branch: t.Branch, Iteration: t.Next - 1, Events: to.Events, Detected: t.Detected}
 	if to.Adopt {
 		opened.Adopted = &activities.Adopted{Fingerprint: head.Fingerprint, Programs: head.Programs}
+	}
+	if found.Run.Spec.Digest != "" && found.Run.Spec.Digest != t.Run.Spec.Digest {
+		head = head.Forked(t.plan.Settings) // another run's iteration, after which this one began
 	}
 	t.Settings = head.Settings
 	if len(to.Events) > 0 {
@@ -91,11 +89,10 @@ func (t *train) rollBack(ctx workflow.Context) error {
 	t.Detected = opened.Detected
 	t.Branch, t.Next, t.State, t.Metrics, t.Snapshot = t.Branch+1, version, head.State, head.Metrics, head.Snapshot
 	t.Last = head.Last // else what the old branch has measured would count as the new one's
-	head.Metrics, head.First, head.Last, head.Device, head.Detected = nil, nil, nil, nil, nil
-	head.Programs = nil
-	head.Rolled, head.NextRollout = nil, nil // a branch begins with a rollout of its own
-	t.Head, t.Current, t.Opened, t.RollTo = &head, nil, opened, nil
+	t.Head, t.Current, t.Opened, t.RollTo = head.Carried(), nil, opened, nil
 	t.Failures = nil // of steps that are left behind
+	// A branch begins with a rollout of its own.
+	t.Head.Rolled, t.Head.NextRollout = nil, nil
 	t.show(ctx, fmt.Sprintf("rolled back to iteration %d", to.Iteration))
 	return nil
 }

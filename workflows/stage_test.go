@@ -179,11 +179,7 @@ func (s *stage) Find(ctx context.Context, in activities.FindInput) (activities.L
 	}
 	for _, c := range s.commits {
 		if c.Iteration == *in.Version-1 {
-			out.Head = &activities.Head{
-				Manifest: ref("manifest", c.Branch, c.Iteration), Branch: c.Branch, Iteration: c.Iteration, State: c.StateAfter,
-				Settings: c.Settings, Metrics: c.Metrics, Fingerprint: testPrint, Base: c.Run.Base, Detected: c.Detected,
-				States: c.States, Rolled: c.Next(), Programs: c.Programs, Snapshot: newestSnapshot(s.commits, c.Iteration),
-			}
+			out.Head = headOf(c, s.commits)
 		}
 	}
 	s.mu.Unlock()
@@ -364,8 +360,7 @@ func (s *stage) Credit(ctx context.Context, in activities.CreditInput) (activiti
 		}
 	}
 	if in.Settings.Credit.ObservesStates() {
-		states := ref("states", in)
-		out.States = &states
+		out.Tables = activities.Tables{activities.StatesTable.Name: ref("states", in)}
 	}
 	return out, s.begin(ctx, "Credit", in)
 }

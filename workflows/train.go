@@ -263,9 +263,7 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 	}
 	if f := r.From; f != nil {
 		t.Next, t.State, t.Fingerprint, t.Device, t.Snapshot = f.Iteration+1, f.State, f.Fingerprint, f.Device, f.Snapshot
-		head := *f
-		head.Device = nil
-		t.Head = &head
+		t.Head = f.Carried()
 	}
 	if h := r.Head; h != nil {
 		// The store has iterations of this run: Temporal's database was lost, or
@@ -282,10 +280,7 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 			t.Detected, t.Events = *h.Detected, h.Detected.Events
 			t.rollOn(h.Detected)
 		}
-		head := *h // what is carried for itself is not carried twice
-		head.Metrics, head.First, head.Last, head.Device, head.Detected = nil, nil, nil, nil, nil
-		head.Programs = nil
-		t.Head = &head
+		t.Head = h.Carried()
 	}
 	return nil
 }

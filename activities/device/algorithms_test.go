@@ -80,11 +80,11 @@ func (r *testRun) hasRoles(t *testing.T, in activities.CommitInput) {
 	t.Helper()
 	rows, err := run.ReadTrajectories(t.Context(), r.store, in.Trajectories, nil)
 	require.NoError(t, err)
-	agents, err := tables.Get[run.AgentRow](t.Context(), r.store, *in.Agents)
+	agents, err := tables.Get[run.AgentRow](t.Context(), r.store, *in.Tables.Ref(activities.AgentsTable))
 	require.NoError(t, err)
 	m, err := store.ReadManifest(t.Context(), r.store, *r.head)
 	require.NoError(t, err)
-	require.Equal(t, in.Agents, run.ArtifactOf(m, run.AgentsArtifact))
+	require.Equal(t, in.Tables, activities.Tables(m.Artifacts))
 	at, turns := 0, map[string]int{}
 	for _, row := range rows {
 		for k := range row.Turns() {
@@ -247,22 +247,22 @@ func TestStateBaselineKeepsValues(t *testing.T) {
 		}
 		return n
 	}
-	require.EqualValues(t, 6, count(values(first.States)), "all six, selected or not")
+	require.EqualValues(t, 6, count(values(first.Tables.Ref(activities.StatesTable))), "all six, selected or not")
 	second := r.iterate(t)
-	require.EqualValues(t, 12, count(values(second.States)))
+	require.EqualValues(t, 12, count(values(second.Tables.Ref(activities.StatesTable))))
 	m, err := store.ReadManifest(t.Context(), r.store, *r.head)
 	require.NoError(t, err)
-	require.Equal(t, second.States, run.ArtifactOf(m, run.StatesArtifact))
+	require.Equal(t, second.Tables, activities.Tables(m.Artifacts))
 	head, err := run.FindHead(t.Context(), r.Host.Store, r.Run.ID, nil)
 	require.NoError(t, err)
-	require.Equal(t, second.States, head.States)
+	require.Equal(t, second.Tables, head.Tables)
 	it := r.iteration()
 	it.Settings.Selection = spec.Selection{Method: "all", Metric: "reward_std", Order: "largest", DropFlat: true, Floor: 100, LossScale: "none"}
 	skipped, err := r.Iterate(t.Context(), it)
 	require.NoError(t, err)
 	require.True(t, skipped.Update.Skipped)
 	require.Nil(t, skipped.Batch)
-	require.EqualValues(t, 18, count(values(skipped.States)), "what is not learnt from was seen all the same")
+	require.EqualValues(t, 18, count(values(skipped.Tables.Ref(activities.StatesTable))), "what is not learnt from was seen all the same")
 }
 
 // Turns are compared with the group's turns of the same role: the second role has one turn, which
@@ -378,7 +378,7 @@ func TestStagesHaveReferences(t *testing.T) {
 		in := r.iterate(t)
 		m, err := store.ReadManifest(t.Context(), r.store, *r.head)
 		require.NoError(t, err)
-		used := run.ArtifactOf(m, run.ReferenceArtifact)
+		used := activities.Tables(m.Artifacts).Ref(activities.ReferenceTable)
 		switch n {
 		case 0, 1:
 			require.Nil(t, used, "version 0")
@@ -393,9 +393,9 @@ func TestStagesHaveReferences(t *testing.T) {
 		require.NoError(t, err)
 		switch n {
 		case 0:
-			require.Nil(t, found.Reference)
+			require.Nil(t, found.Tables.Ref(activities.ReferenceTable))
 		case 1, 2:
-			require.Equal(t, manifests[1], *found.Reference)
+			require.Equal(t, manifests[1], *found.Tables.Ref(activities.ReferenceTable))
 		}
 		r.forget(t) // the next iteration reads its reference from the store
 		require.Equal(t, in.StateAfter, r.restore(t, activities.RestoreInput{}).State)

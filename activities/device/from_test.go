@@ -138,7 +138,7 @@ func (r *testRun) iterateFork(t *testing.T) activities.CommitInput {
 	t.Helper()
 	it := r.iteration()
 	if last := r.commits[len(r.commits)-1]; last.Run.ID == "" {
-		it.Before, it.Previous, it.States, it.Rolled = activities.Detected{}, nil, nil, nil
+		it.Before, it.Previous, it.Tables, it.Rolled = activities.Detected{}, nil, nil, nil
 	}
 	in, err := r.Iterate(t.Context(), it)
 	require.NoError(t, err)

@@ -58,7 +58,7 @@ func TestJudge(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, rows, 8)
 	out := selects(h, got.Table)
-	trajectories, err := run.ReadTrajectories(ctx, s, out.Trajectories, out.Components)
+	trajectories, err := run.ReadTrajectories(ctx, s, out.Trajectories, out.Tables.Ref(activities.ComponentsTable))
 	require.NoError(t, err)
 	for i, r := range rows {
 		require.Equal(t, run.VerdictRow{
@@ -68,7 +68,7 @@ func TestJudge(t *testing.T) {
 		}, r)
 		require.Equal(t, []float64{0, 0.5 * 3 * trajectories[i].Reward()}, trajectories[i].Added)
 	}
-	require.Nil(t, out.Broken)
+	require.Nil(t, out.Tables.Ref(activities.BrokenTable))
 	require.Equal(t, canon.Float(0), out.Metrics["verdicts/failed"])
 	require.Equal(t, out.Metrics["reward/mean"], out.Metrics["verdicts/polite/mean"])
 	require.Equal(t, 3*out.Metrics["reward/mean"], out.Metrics["reward/foreign/mean"])
@@ -166,7 +166,7 @@ func TestJudge(t *testing.T) {
 		rows, err := tables.Get[run.VerdictRow](ctx, s, got.Table)
 		require.NoError(t, err)
 		out := selects(h, got.Table)
-		left, err := tables.Get[run.BrokenRow](ctx, s, *out.Broken)
+		left, err := tables.Get[run.BrokenRow](ctx, s, *out.Tables.Ref(activities.BrokenTable))
 		require.NoError(t, err)
 		require.Len(t, left, 3, "the second of each call")
 		for _, b := range left {
@@ -177,7 +177,7 @@ func TestJudge(t *testing.T) {
 		require.Equal(t, canon.Float(3./8), out.Metrics["verdicts/failed"])
 		require.Equal(t, canon.Float(3./8), out.Metrics["broken/left_out"])
 		require.EqualValues(t, 5, out.Metrics["rollout/trajectories"])
-		kept, err := run.ReadTrajectories(ctx, s, out.Trajectories, out.Components)
+		kept, err := run.ReadTrajectories(ctx, s, out.Trajectories, out.Tables.Ref(activities.ComponentsTable))
 		require.NoError(t, err)
 		var mean float64
 		for _, b := range left {

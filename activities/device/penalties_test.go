@@ -10,7 +10,6 @@ import (
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -159,9 +158,10 @@ func TestCreditSeesThePenalties(t *testing.T) {
 func TestStateValuesSeeThePenalties(t *testing.T) {
 	r := resolved(t, "worth", tinySpec(t, `credit={"algorithm":"state_baseline","baseline_rate":0}`))
 	settings := r.Plan.Settings
-	_, ref, err := run.ObserveStates(t.Context(), r.Host.Store, activities.CreditInput{Run: r.Run, Settings: settings}, "runs/worth", penalised([2][]float64{at(2, 0, -0.5), at(2, 1, -0.25)}))
+	after := activities.Tables{}
+	_, err := run.ObserveStates(t.Context(), r.Host.Store, activities.CreditInput{Run: r.Run, Settings: settings}, "runs/worth", penalised([2][]float64{at(2, 0, -0.5), at(2, 1, -0.25)}), after)
 	require.NoError(t, err)
-	values, err := tables.Get[run.StateValueRow](t.Context(), r.store, *ref)
+	values, err := run.ReadTable[run.StateValueRow](t.Context(), r.store, after, activities.StatesTable)
 	require.NoError(t, err)
 	require.Equal(t, []run.StateValueRow{{StateKey: "start", Count: 2, Value: 1.625}}, values)
 }

@@ -26,19 +26,18 @@ func TestComponentsOfARollout(t *testing.T) {
 		return w, out
 	}
 	_, plain := play()
-	require.Nil(t, plain.Components)
-	require.Nil(t, plain.Texts)
+	require.Empty(t, plain.Tables)
 
 	w, out := play(`rewards=[{"name":"checklist","weight":-2,"options":{"items":"valid 0.25, formatted 0.75","level":"turn"}},{"name":"length"}]`)
 	require.Equal(t, plain.Trajectories.Content, out.Trajectories.Content, "the columns and rows of trajectories stay")
-	parts, err := tables.Get[run.ComponentRow](t.Context(), w.store, *out.Components)
+	parts, err := tables.Get[run.ComponentRow](t.Context(), w.store, *out.Tables.Ref(activities.ComponentsTable))
 	require.NoError(t, err)
 	require.Len(t, parts, 4*2*2)
 	require.Equal(t, []run.ComponentRow{
 		{Row: 0, Turn: 0, Component: "checklist", Weight: -2, Value: 1}, {Row: 0, Turn: 0, Component: "length", Weight: 1},
 		{Row: 0, Turn: 1, Component: "checklist", Weight: -2}, {Row: 0, Turn: 1, Component: "length", Weight: 1},
 	}, parts[:4])
-	rows, err := run.ReadTrajectories(t.Context(), w.store, out.Trajectories, out.Components)
+	rows, err := run.ReadTrajectories(t.Context(), w.store, out.Trajectories, out.Tables.Ref(activities.ComponentsTable))
 	require.NoError(t, err)
 	require.Equal(t, []float64{-2, 0}, rows[0].Added)
 	require.Equal(t, rows[0].Penalised()-2, rows[0].Return())
@@ -105,24 +104,23 @@ func TestRewardsIterate(t *testing.T) {
 			require.Zero(t, first.Metrics["actor/ratio_max"])
 			m, err := store.ReadManifest(t.Context(), r.store, *r.head)
 			require.NoError(t, err)
-			require.Equal(t, *second.Components, m.Artifacts[activities.ComponentsArtifact])
+			require.Contains(t, second.Tables, activities.ComponentsTable.Name)
+			require.Equal(t, second.Tables, activities.Tables(m.Artifacts))
 			switch name {
 			case "shared":
-				require.Equal(t, first.Components, second.Components, "the rollout is the same")
+				require.Equal(t, first.Tables.OfRollout(), second.Tables.OfRollout(), "the rollout is the same")
 				require.NotEmpty(t, first.Rollout)
-				require.Equal(t, *second.Components, *activities.RolledOf(&store.Manifest{
-					Rollout: first.Rollout, Trajectories: &first.Trajectories, Artifacts: m.Artifacts,
-				}).Components)
+				require.Equal(t, second.Tables.OfRollout(), first.Next().Tables)
 			case "tools":
 				require.Contains(t, first.Metrics, "reward/tools/mean")
 				require.Contains(t, first.Metrics, "train/countdown/calculate_calls")
 			default:
 				require.Contains(t, first.Metrics, "thought/length_mean")
 				require.Contains(t, first.Metrics, "thought/claims")
-				require.Equal(t, *second.Texts, m.Artifacts[run.TextsArtifact])
+				require.Contains(t, second.Tables, activities.TextsTable.Name)
 				head, err := run.FindHead(t.Context(), r.store, r.Run.ID, nil)
 				require.NoError(t, err)
-				require.Equal(t, second.Texts, head.Texts)
+				require.Equal(t, second.Tables.OfNext(), head.Tables)
 			}
 			state := r.state
 			r.forget(t)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store/tables"
@@ -31,7 +32,7 @@ func TestSchedule(t *testing.T) {
 		require.Equal(t, want.first, in.Settings.Update.KL(1))
 		require.Equal(t, 0.25, in.Settings.Update.KL(2))
 		require.InDelta(t, want.rate, float64(in.Metrics["actor/lr"]), 1e-7)
-		parts, err := tables.Get[run.ComponentRow](t.Context(), r.store, *in.Components)
+		parts, err := tables.Get[run.ComponentRow](t.Context(), r.store, *in.Tables.Ref(activities.ComponentsTable))
 		require.NoError(t, err)
 		require.Equal(t, want.weight, parts[0].Weight)
 		rows, err := episode.SelectedRows(t.Context(), r.store, in.Trajectories)
@@ -54,7 +55,7 @@ func TestSecondAttempt(t *testing.T) {
 		`rewards=[{"name":"first_attempt","weight":-1},{"name":"improvement","weight":0}]`,
 		`schedule=[{"field":"update.kl_first_turn","from":1,"value":0.01},{"field":"rewards.first_attempt.weight","from":1,"value":0},{"field":"rewards.improvement.weight","from":1,"value":10}]`)
 	for i, in := range r.commits {
-		rows, err := run.ReadTrajectories(t.Context(), r.store, in.Trajectories, in.Components)
+		rows, err := run.ReadTrajectories(t.Context(), r.store, in.Trajectories, in.Tables.Ref(activities.ComponentsTable))
 		require.NoError(t, err)
 		two := 0
 		for _, row := range rows {

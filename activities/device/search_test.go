@@ -42,13 +42,13 @@ func TestSearch(t *testing.T) {
 				require.Equal(t, r.objects(t), again.objects(t))
 			}
 			last := r.commits[0]
-			require.NotNil(t, last.Branches)
+			require.NotNil(t, last.Tables.Ref(activities.BranchesTable))
 			require.NotNil(t, last.Turns[len(last.Turns)-1].Choices)
 			require.Positive(t, last.Metrics["rollout/searched_tokens"])
 			rows, err := tables.Get[episode.TrajectoryRow](t.Context(), r.store, last.Trajectories)
 			require.NoError(t, err)
 			require.Len(t, rows, 2*4)
-			branches, err := tables.Get[episode.BranchRow](t.Context(), r.store, *last.Branches)
+			branches, err := tables.Get[episode.BranchRow](t.Context(), r.store, *last.Tables.Ref(activities.BranchesTable))
 			require.NoError(t, err)
 			distinct, learned := map[[2]int32]int{}, 0
 			for _, b := range branches {
@@ -121,7 +121,7 @@ func TestTrees(t *testing.T) {
 			last := r.commits[0]
 			turns, err := episode.ReadTurns(t.Context(), r.store, last.Turns)
 			require.NoError(t, err)
-			branches, err := tables.Get[episode.BranchRow](t.Context(), r.store, *last.Branches)
+			branches, err := tables.Get[episode.BranchRow](t.Context(), r.store, *last.Tables.Ref(activities.BranchesTable))
 			require.NoError(t, err)
 			inherited, sampled := 0, 0
 			for _, b := range branches {
@@ -191,7 +191,7 @@ func TestPivots(t *testing.T) {
 				}
 			}
 		}
-		pivots, err := tables.Get[run.PivotRow](t.Context(), r.store, *commit.Pivots)
+		pivots, err := tables.Get[run.PivotRow](t.Context(), r.store, *commit.Tables.Ref(activities.PivotsTable))
 		require.NoError(t, err)
 		labels += failed
 		require.Len(t, pivots, labels)

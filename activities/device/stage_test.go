@@ -150,8 +150,7 @@ type Iteration struct {
 	Programs                     map[string]string
 	Frozen                       string
 	Baseline, Evaluate, Snapshot bool
-	States, Texts, Pivots        *store.Ref
-	Reference                    *store.Ref
+	Tables                       activities.Tables
 	Rolled                       *activities.Rolled
 	NextRollout                  *activities.NextRollout
 	Replay                       []store.Ref
@@ -168,7 +167,7 @@ func (it Iteration) start(info activities.DeviceInfo) iteration.Start {
 	}
 	if it.Parent != nil {
 		out.Head = &activities.Head{
-			Manifest: *it.Parent, States: it.States, Texts: it.Texts, Pivots: it.Pivots, Reference: it.Reference, Batches: it.Replay, NextRollout: it.NextRollout,
+			Manifest: *it.Parent, Tables: it.Tables, Batches: it.Replay, NextRollout: it.NextRollout,
 		}
 	}
 	out.NextSettings = it.Plan.NextSettings(it.Settings, it.Number)
@@ -211,7 +210,7 @@ func (r *testRun) iteration() Iteration {
 	}
 	return Iteration{
 		Run: r.Run, Plan: r.Plan, Number: n, Parent: r.head, State: r.state, Settings: r.Plan.SettingsAt(r.Plan.Settings, n), Programs: r.programs, Frozen: r.frozen,
-		Before: r.known(), Previous: r.metrics(), States: r.states(), Texts: r.texts(), Pivots: r.pivots(), Reference: r.reference(), Rolled: r.rolled(), NextRollout: r.nextRollout(), Replay: replay, Baseline: n == 0, Snapshot: r.Plan.Snapshot.Due(n+1, r.Iterations), Evaluate: r.Plan.EvaluationDue(n+1, r.Iterations),
+		Before: r.known(), Previous: r.metrics(), Tables: r.tables(), Rolled: r.rolled(), NextRollout: r.nextRollout(), Replay: replay, Baseline: n == 0, Snapshot: r.Plan.Snapshot.Due(n+1, r.Iterations), Evaluate: r.Plan.EvaluationDue(n+1, r.Iterations),
 	}
 }
 
@@ -223,31 +222,10 @@ func (r *testRun) known() activities.Detected {
 	return activities.Detected{}
 }
 
-func (r *testRun) pivots() *store.Ref {
+// tables are those that the next iteration begins with.
+func (r *testRun) tables() activities.Tables {
 	if n := len(r.commits); n > 0 {
-		return r.commits[n-1].Pivots
-	}
-	return nil
-}
-
-func (r *testRun) reference() *store.Ref {
-	if n := len(r.commits); n > 0 {
-		last := r.commits[n-1]
-		return activities.ReferenceAfter(last.Settings, last.Snapshot, *r.head, last.Reference)
-	}
-	return nil
-}
-
-func (r *testRun) states() *store.Ref {
-	if n := len(r.commits); n > 0 {
-		return r.commits[n-1].States
-	}
-	return nil
-}
-
-func (r *testRun) texts() *store.Ref {
-	if n := len(r.commits); n > 0 {
-		return r.commits[n-1].Texts
+		return activities.HeadOf(r.commits[n-1], *r.head).Tables
 	}
 	return nil
 }
@@ -289,6 +267,16 @@ func (r *testRun) commit(t *testing.T, in activities.CommitInput) {
 	require.NoError(t, err)
 	r.head, r.state = &got.Manifest, in.StateAfter
 	r.commits = append(r.commits, in)
+	// A run that is started again finds what one that never ended carries.
+	found, err := run.FindHead(t.Context(), r.store, in.Run.ID, nil)
+	require.NoError(t, err)
+	carried := activities.HeadOf(in, got.Manifest)
+	carried.Snapshot, carried.Passes, carried.First, carried.Last = found.Snapshot, found.Passes, found.First, found.Last
+	want, err := run.Canonical(carried)
+	require.NoError(t, err)
+	have, err := run.Canonical(found)
+	require.NoError(t, err)
+	require.JSONEq(t, string(want), string(have))
 }
 
 // forget makes the device lose what it holds, as a new worker's.

@@ -6,10 +6,6 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
-// BranchesArtifact is the table of the turns of searched trajectories, among a manifest's further
-// artifacts.
-const BranchesArtifact = "branches"
-
 // BranchRow says in which slot a turn of a trajectory was sampled, in the order of rows and turns.
 type BranchRow struct {
 	Row  int32 `parquet:"row"`

@@ -59,7 +59,7 @@ func (h *Host) fork(ctx context.Context, rc *run.Context, task *run.Task, in act
 	}
 	var rows []episode.ForkRow
 	if task.Trees.Pivots {
-		before, err := run.SideTable[run.PivotRow](ctx, h.Store, in.Pivots, "pivots")
+		before, err := run.ReadTable[run.PivotRow](ctx, h.Store, in.Tables, activities.PivotsTable)
 		if err != nil {
 			return out, err
 		}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 )
@@ -55,7 +54,7 @@ func (h *Host) Manifest(ctx context.Context, in activities.CommitInput) (*store.
 		Fingerprint: in.Fingerprint, Device: in.Device, Programs: in.Programs,
 		StateBefore: in.StateBefore, StateAfter: in.StateAfter,
 		Turns: in.Turns, Rollout: in.Rollout, Trajectories: &in.Trajectories, Scores: in.Scores, Batch: in.Batch, Passes: in.Passes,
-		Snapshot: in.Snapshot, Evaluations: in.Evaluations, Metrics: in.Metrics,
+		Artifacts: in.Tables, Snapshot: in.Snapshot, Evaluations: in.Evaluations, Metrics: in.Metrics,
 	}
 	m.RolledOutBy = in.RolledOutBy
 	if next := in.NextRollout; next != nil {
@@ -63,18 +62,6 @@ func (h *Host) Manifest(ctx context.Context, in activities.CommitInput) (*store.
 		if m.NextRollout.Settings, _, err = store.NewSettings(next.Settings); err != nil {
 			return nil, err
 		}
-	}
-	for name, ref := range map[string]*store.Ref{
-		run.StatesArtifact: in.States, activities.ComponentsArtifact: in.Components, run.TextsArtifact: in.Texts,
-		run.AgentsArtifact: in.Agents, run.BrokenArtifact: in.Broken, episode.BranchesArtifact: in.Branches, run.PivotsArtifact: in.Pivots, run.ReferenceArtifact: in.Reference,
-	} {
-		if ref == nil {
-			continue
-		}
-		if m.Artifacts == nil {
-			m.Artifacts = map[string]store.Ref{}
-		}
-		m.Artifacts[name] = *ref
 	}
 	if in.Detected != nil {
 		if m.Detected, err = run.Canonical(in.Detected); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/draw"
@@ -32,12 +33,13 @@ func (h *Host) credit(ctx context.Context, in activities.CreditInput) (activitie
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
-	all, err := run.ReadTrajectories(ctx, h.Store, in.Trajectories, in.Components)
+	all, err := run.ReadTrajectories(ctx, h.Store, in.Trajectories, in.Tables.Ref(activities.ComponentsTable))
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
 	dir := store.IterationDir(in.Run.ID, in.Branch, in.Iteration)
-	past, states, err := run.ObserveStates(ctx, h.Store, in, dir, all)
+	side := activities.Tables{}
+	past, err := run.ObserveStates(ctx, h.Store, in, dir, all, side)
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
@@ -45,11 +47,10 @@ func (h *Host) credit(ctx context.Context, in activities.CreditInput) (activitie
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
-	acted, err := putUnlessNil(ctx, h.Store, dir, run.AgentsArtifact, agents)
-	if err != nil {
+	if err := run.PutTable(ctx, h.Store, dir, side, activities.AgentsTable, agents); err != nil {
 		return activities.CreditResult{}, err
 	}
-	branches, err := run.SideTable[episode.BranchRow](ctx, h.Store, in.Branches, "branches of a search")
+	branches, err := run.ReadTable[episode.BranchRow](ctx, h.Store, in.Tables, activities.BranchesTable)
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
@@ -57,9 +58,13 @@ func (h *Host) credit(ctx context.Context, in activities.CreditInput) (activitie
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
-	out := activities.CreditResult{States: states, Agents: acted, Metrics: metrics, Turns: passes.turns}
-	if out.Corrections, err = putUnlessNil(ctx, h.Store, dir, run.CorrectionsArtifact, passes.corrections); err != nil {
-		return activities.CreditResult{}, err
+	out := activities.CreditResult{Tables: side, Metrics: metrics, Turns: passes.turns}
+	if passes.corrections != nil {
+		ref, err := tables.Put(ctx, h.Store, dir, run.CorrectionsArtifact, passes.corrections)
+		if err != nil {
+			return activities.CreditResult{}, err
+		}
+		out.Corrections = &ref
 	}
 	if len(rows) > 0 {
 		body, err := batch.Encode(rows, rc.Train.Update.MicroBatch)

@@ -40,7 +40,7 @@ func (p *played) credited(in activities.CreditInput, selected activities.SelectR
 	rows := p.rows(selected)
 	scores := putTable(p, p.scores(rows, 1))
 	in.Run, in.Settings, in.Scores = p.Run, p.Plan.Settings, &scores
-	in.Trajectories, in.Components, in.Branches = selected.Trajectories, selected.Components, selected.Branches
+	in = in.Of(selected, in.Rollout)
 	out, err := p.h.Credit(p.t.Context(), in)
 	require.NoError(p.t, err)
 	out.Telemetry = activities.Telemetry{}
@@ -69,7 +69,7 @@ func TestCreditKeepsTheBooks(t *testing.T) {
 			}
 			in, out := p.credited(in, selected)
 			var branches []episode.BranchRow
-			if out := selected.Branches; out != nil {
+			if out := selected.Tables.Ref(activities.BranchesTable); out != nil {
 				branches = read[episode.BranchRow](p, *out)
 			}
 			byRow := map[int32]episode.TrajectoryRow{}
@@ -169,7 +169,7 @@ func TestCreditOfParts(t *testing.T) {
 		components, groups = append(components, []float64{r.Reward(), r.Penalised() - r.Reward(), 0, 0}), append(groups, int(r.Group))
 		mask = append(mask, slices.Repeat([]bool{true}, r.Sampled()))
 	}
-	for _, c := range read[run.ComponentRow](p, *selected.Components) {
+	for _, c := range read[run.ComponentRow](p, *selected.Tables.Ref(activities.ComponentsTable)) {
 		components[c.Row][map[string]int{"first_attempt": 2, "length": 3}[c.Component]] += c.Value
 	}
 	want, err := credit.GDPO(components, []float64{1, 1, .5, -2}, groups, mask, credit.Options(in.Settings.Credit))
@@ -413,8 +413,7 @@ func TestCreditOfOldRows(t *testing.T) {
 	_, selected = p.selected(0, activities.SelectInput{})
 	in, out := p.credited(activities.CreditInput{}, selected)
 	require.NotContains(t, out.Metrics, "training/staleness_mean")
-	require.Nil(t, out.States)
-	require.Nil(t, out.Agents)
+	require.Empty(t, out.Tables)
 	require.Nil(t, out.Turns)
 	in.Scores.Key = "runs/r/nothing"
 	_, err := p.h.Credit(t.Context(), in)

@@ -46,10 +46,11 @@ func (h *Host) from(ctx context.Context, t spec.Train, document []byte) (_ *acti
 	if err != nil {
 		return nil, policy, err
 	}
-	out := &activities.Head{
-		Manifest: ref, Iteration: m.Iteration, State: m.StateAfter, Fingerprint: m.Fingerprint, Device: m.Device, Base: base,
-		Settings: spec.SettingsOf(t),
+	recorded, err := activities.Recorded(m, base)
+	if err != nil {
+		return nil, policy, fmt.Errorf("from: %w", err)
 	}
+	out := activities.HeadOf(recorded, ref).Forked(spec.SettingsOf(t))
 	found, err := store.FindRebuild(ctx, h.Store, ref)
 	if err != nil {
 		return nil, policy, fmt.Errorf("from: %w", err)

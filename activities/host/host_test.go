@@ -277,7 +277,7 @@ func (p *played) selected(iteration int, in activities.SelectInput) (activities.
 // rows are the trajectories of a selection, with their parts.
 func (p *played) rows(out activities.SelectResult) []episode.TrajectoryRow {
 	p.t.Helper()
-	rows, err := run.ReadTrajectories(p.t.Context(), p.s, out.Trajectories, out.Components)
+	rows, err := run.ReadTrajectories(p.t.Context(), p.s, out.Trajectories, out.Tables.Ref(activities.ComponentsTable))
 	require.NoError(p.t, err)
 	return rows
 }

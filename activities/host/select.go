@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -87,7 +88,7 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 		ref, err := tables.Put(ctx, h.Store, dir, "everything", rows)
 		return activities.SelectResult{Trajectories: ref, Rows: len(run.Live(rows)), Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, err
 	}
-	past, err := run.SideTable[run.TextRow](ctx, h.Store, in.Texts, "frequent texts")
+	past, err := run.ReadTable[run.TextRow](ctx, h.Store, in.Tables, activities.TextsTable)
 	if err != nil {
 		return activities.SelectResult{}, err
 	}
@@ -134,33 +135,24 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 	if err != nil {
 		return activities.SelectResult{}, err
 	}
-	components, err := putUnlessNil(ctx, h.Store, dir, activities.ComponentsArtifact, rewarded.Components)
-	if err != nil {
-		return activities.SelectResult{}, err
-	}
-	texts, err := putUnlessNil(ctx, h.Store, dir, run.TextsArtifact, rewarded.Texts)
-	if err != nil {
-		return activities.SelectResult{}, err
-	}
-	brokenTable, err := putUnlessNil(ctx, h.Store, dir, run.BrokenArtifact, dropped)
-	if err != nil {
-		return activities.SelectResult{}, err
-	}
-	branchTable, err := putUnlessNil(ctx, h.Store, dir, episode.BranchesArtifact, branches)
-	if err != nil {
-		return activities.SelectResult{}, err
-	}
-	var pivots *store.Ref
+	var pivots []run.PivotRow
 	var pivotMetrics activities.Metrics
 	if task.Trees.Pivots {
-		before, err := run.SideTable[run.PivotRow](ctx, h.Store, in.Pivots, "pivots")
+		before, err := run.ReadTable[run.PivotRow](ctx, h.Store, in.Tables, activities.PivotsTable)
 		if err != nil {
 			return activities.SelectResult{}, err
 		}
-		before, pivotMetrics = run.Pivots(task.Trees, before, rows, branches)
-		if pivots, err = putUnlessNil(ctx, h.Store, dir, run.PivotsArtifact, before); err != nil {
-			return activities.SelectResult{}, err
-		}
+		pivots, pivotMetrics = run.Pivots(task.Trees, before, rows, branches)
+	}
+	side := activities.Tables{}
+	if err := errors.Join(
+		run.PutTable(ctx, h.Store, dir, side, activities.ComponentsTable, rewarded.Components),
+		run.PutTable(ctx, h.Store, dir, side, activities.TextsTable, rewarded.Texts),
+		run.PutTable(ctx, h.Store, dir, side, activities.BrokenTable, dropped),
+		run.PutTable(ctx, h.Store, dir, side, activities.BranchesTable, branches),
+		run.PutTable(ctx, h.Store, dir, side, activities.PivotsTable, pivots),
+	); err != nil {
+		return activities.SelectResult{}, err
 	}
 	metrics := run.RolloutMetrics(&rolled, counted())
 	unkept := 0 // tokens
@@ -191,18 +183,9 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 		metrics["rollout/rounds"] = canon.Float(float64(n))
 	}
 	return activities.SelectResult{
-		Trajectories: ref, Components: components, Texts: texts, Broken: brokenTable, Branches: branchTable, Pivots: pivots, Rows: count, Parts: run.PartSizes(rc, rows, count, task), Metrics: metrics,
+		Trajectories: ref, Tables: side, Rows: count, Parts: run.PartSizes(rc, rows, count, task), Metrics: metrics,
 		Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()},
 	}, nil
-}
-
-// putUnlessNil stores a side table, if there is one.
-func putUnlessNil[T any](ctx context.Context, s store.Store, dir, name string, rows []T) (*store.Ref, error) {
-	if rows == nil {
-		return nil, nil
-	}
-	ref, err := tables.Put(ctx, s, dir, name, rows)
-	return &ref, err
 }
 
 // rounds reads the rounds of a rollout as trajectories: groups and rows of a later

@@ -65,8 +65,8 @@ func TestSelectKeepsTheBooks(t *testing.T) {
 			}
 			require.EqualValues(t, p.sampled, out.Metrics[activities.SampledTokens])
 			var branches []episode.BranchRow
-			if out.Branches != nil {
-				branches = read[episode.BranchRow](p, *out.Branches)
+			if out.Tables.Ref(activities.BranchesTable) != nil {
+				branches = read[episode.BranchRow](p, *out.Tables.Ref(activities.BranchesTable))
 			}
 			tokens, inherited, turns, selected, played, reward := 0, 0, 0, 0, 0, 0.0
 			for i, r := range rows {
@@ -129,8 +129,8 @@ func TestLuckOfBranches(t *testing.T) {
 		p.say = func(activities.Rollout, int, episode.GenerateRow) string { return "Left</answer>" } // one action without effect
 		in, out := p.selected(0, activities.SelectInput{})
 		slots := map[[2]int32]int32{}
-		if out.Branches != nil {
-			for _, b := range read[episode.BranchRow](p, *out.Branches) {
+		if out.Tables.Ref(activities.BranchesTable) != nil {
+			for _, b := range read[episode.BranchRow](p, *out.Tables.Ref(activities.BranchesTable)) {
 				slots[[2]int32{b.Row, b.Turn}] = b.Slot
 			}
 		}
@@ -166,8 +166,9 @@ func TestSelectIsTheSame(t *testing.T) {
 		return "<observation>" + said + "</observation><prediction>" + texts[(int(row.Row)+2*turn)%5] + "</prediction></think><answer>Right</answer>"
 	}
 	in, out := p.selected(0, activities.SelectInput{})
-	require.NotNil(t, out.Texts)
-	require.Len(t, read[run.TextRow](p, *out.Texts), 6)
+	texts := out.Tables.Ref(activities.TextsTable)
+	require.NotNil(t, texts)
+	require.Len(t, read[run.TextRow](p, *texts), 6)
 	out.Telemetry = activities.Telemetry{}
 	want, err := canon.Marshal(out)
 	require.NoError(t, err)
@@ -180,10 +181,10 @@ func TestSelectIsTheSame(t *testing.T) {
 		require.Equal(t, string(want), string(b))
 	}
 	// The next iteration reads them, and another table gives other rewards.
-	in.Texts = out.Texts
+	in.Tables = out.Tables.OfNext()
 	next, err := p.h.Select(t.Context(), in)
 	require.NoError(t, err)
-	require.NotEqual(t, out.Components, next.Components)
+	require.NotEqual(t, out.Tables.Ref(activities.ComponentsTable), next.Tables.Ref(activities.ComponentsTable))
 	require.Less(t, float64(next.Metrics["reward/state/mean"]), float64(out.Metrics["reward/state/mean"]))
 }
 

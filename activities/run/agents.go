@@ -13,9 +13,6 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// AgentsArtifact is the table of who acted in each turn, among a manifest's further artifacts.
-const AgentsArtifact = "agents"
-
 // AgentRow says whose turn a turn of a trajectory was, in the order of rows and turns.
 type AgentRow struct {
 	Row  int32 `parquet:"row"`

@@ -60,9 +60,6 @@ type BrokenRow struct {
 	Message string `parquet:"message"`
 }
 
-// BrokenArtifact is the table of the episodes that are left out, among a manifest's artifacts.
-const BrokenArtifact = "broken"
-
 // Record takes an answer into the row. An answer with an error other than ErrBroken is not one.
 func (r *AnswerRow) Record(a foreign.Answer) {
 	if a.Err != nil {

@@ -2,26 +2,12 @@ package run
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/workflows/spec"
 )
-
-// StatesArtifact is the table of initial states' values among a manifest's further
-// artifacts.
-const StatesArtifact = "states"
-
-// ArtifactOf is one of a manifest's further artifacts, nil without it.
-func ArtifactOf(m *store.Manifest, name string) *store.Ref {
-	if ref, ok := m.Artifacts[name]; ok {
-		return &ref
-	}
-	return nil
-}
 
 // RecentBatches are a run's newest batches at and before a manifest, newest first, at most
 // so many. Iterations whose update was skipped have none and are passed over, as the
@@ -49,10 +35,6 @@ func RecentBatches(ctx context.Context, s store.Store, run string, head *store.R
 	return out, nil
 }
 
-// ReferenceArtifact is the manifest whose snapshot is the reference, among a manifest's further
-// artifacts; version 0 is the reference without it.
-const ReferenceArtifact = "reference"
-
 // FindHead finds a committed policy version of a run: the newest, or the given one
 // on the newest branch's chain. It returns nil if nothing is committed.
 func FindHead(ctx context.Context, s store.Store, run string, version *int) (*activities.Head, error) {
@@ -74,7 +56,8 @@ func FindHeadOf(ctx context.Context, s store.Store, run string, version *int, en
 	}
 	newest := -1
 	var found *store.Link
-	out := &activities.Head{}
+	var snapshot, passes int
+	var first, last *store.EvaluationRef
 	// The chain is walked to its beginning: that is also the check that all of
 	// it is there before a run continues from it.
 	for link, err := range store.Walk(ctx, s, *end) {
@@ -92,48 +75,34 @@ func FindHeadOf(ctx context.Context, s store.Store, run string, version *int, en
 		if m.Run != run {
 			m.Evaluations = nil // the run began after another's iteration
 		}
-		if out.Snapshot == 0 && m.Snapshot != nil {
-			out.Snapshot = m.Snapshot.Version
+		if snapshot == 0 && m.Snapshot != nil {
+			snapshot = m.Snapshot.Version
 		}
-		if out.Snapshot == 0 {
-			out.Passes += max(len(m.Passes)-1, 0)
+		if snapshot == 0 {
+			passes += max(len(m.Passes)-1, 0)
 		}
 		for i := range m.Evaluations {
 			// Backwards; a version's first suite represents all its suites.
 			e := &m.Evaluations[len(m.Evaluations)-1-i]
 			e.Turns = nil // the manifest keeps them; what a workflow carries stays small
-			if out.Last == nil || out.Last.Version == e.Version {
-				out.Last = e
+			if last == nil || last.Version == e.Version {
+				last = e
 			}
-			out.First = e
+			first = e
 		}
 	}
 	if found == nil {
 		return nil, fmt.Errorf("version %d of run %s is not committed; the newest is %d: %w", *version, run, newest, activities.ErrNotFound)
 	}
-	m := found.Manifest
-	base, err := PutIndex(ctx, s, m.Base)
+	base, err := PutIndex(ctx, s, found.Manifest.Base)
 	if err != nil {
 		return nil, err
 	}
-	var settings spec.Settings
-	if err := json.Unmarshal(m.Settings, &settings); err != nil {
-		return nil, fmt.Errorf("settings of iteration %d: %w", m.Iteration, err)
-	}
-	out.States, out.Texts, out.Rolled = ArtifactOf(m, StatesArtifact), ArtifactOf(m, TextsArtifact), activities.RolledOf(m)
-	if out.NextRollout, err = activities.NextRolloutOf(m); err != nil {
+	recorded, err := activities.Recorded(found.Manifest, base)
+	if err != nil {
 		return nil, err
 	}
-	out.Pivots = ArtifactOf(m, PivotsArtifact)
-	out.Reference = activities.ReferenceAfter(settings, m.Snapshot, found.Ref, ArtifactOf(m, ReferenceArtifact))
-	out.Manifest, out.Branch, out.Iteration, out.State = found.Ref, m.Branch, m.Iteration, m.StateAfter
-	if m.Detected != nil {
-		out.Detected = &activities.Detected{}
-		if err := json.Unmarshal(m.Detected, out.Detected); err != nil {
-			return nil, fmt.Errorf("what was detected in iteration %d: %w", m.Iteration, err)
-		}
-	}
-	out.Fingerprint, out.Device, out.Base, out.Settings, out.Metrics = m.Fingerprint, m.Device, base, settings, m.Metrics
-	out.Programs = m.Programs
-	return out, nil
+	head := activities.HeadOf(recorded, found.Ref)
+	head.Snapshot, head.Passes, head.First, head.Last = snapshot, passes, first, last
+	return head, nil
 }

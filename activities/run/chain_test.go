@@ -120,7 +120,7 @@ func TestFindHead(t *testing.T) {
 		m.Passes[n-1].State = m.StateAfter
 	}
 	part := func(name string) map[string]store.Ref {
-		return map[string]store.Ref{StatesArtifact: c.put("states " + name), TextsArtifact: c.put("texts " + name), PivotsArtifact: c.put("pivots " + name), ReferenceArtifact: c.put("reference " + name)}
+		return map[string]store.Ref{"states": c.put("states " + name), "texts": c.put("texts " + name), "pivots": c.put("pivots " + name), "reference": c.put("reference " + name)}
 	}
 	// Another run, which the run continues: its evaluations are not the run's.
 	c.commit("a", 0, func(m *store.Manifest) { snapshot(m); evaluated(m, 1, "theirs") })
@@ -158,7 +158,7 @@ func TestFindHead(t *testing.T) {
 	require.Equal(t, map[string]string{"score": "p"}, head.Programs)
 	require.Equal(t, "f00d", head.Fingerprint)
 	require.Equal(t, 1, head.Rolled.Update)
-	require.Nil(t, head.States, "the newest manifest has none")
+	require.Nil(t, head.Tables, "the newest manifest has none")
 
 	version := func(n int) *int { return &n }
 	head, err = FindHead(t.Context(), s, "r", version(4))
@@ -166,9 +166,7 @@ func TestFindHead(t *testing.T) {
 	require.Equal(t, []int{1, 3, 3, 1}, []int{head.Branch, head.Iteration, head.Snapshot, head.Passes})
 	require.Equal(t, []int{4, 2}, []int{head.Last.Version, head.First.Version})
 	require.Equal(t, "first", head.Last.Suite)
-	for name, ref := range map[string]*store.Ref{StatesArtifact: head.States, TextsArtifact: head.Texts, PivotsArtifact: head.Pivots, ReferenceArtifact: head.Reference} {
-		require.Equal(t, part("3")[name], *ref, name)
-	}
+	require.Equal(t, activities.Tables(part("3")), head.Tables)
 	require.Nil(t, head.Detected)
 	require.Nil(t, head.Rolled)
 	head, err = FindHead(t.Context(), s, "r", version(3))
@@ -194,12 +192,4 @@ func TestFindHead(t *testing.T) {
 	head, err = FindHeadOf(t.Context(), s, "r", version(4), &left)
 	require.NoError(t, err)
 	require.Equal(t, "s4 of r, b0", head.State)
-}
-
-// One of a manifest's further artifacts is found by its name.
-func TestArtifactOf(t *testing.T) {
-	m := &store.Manifest{Artifacts: map[string]store.Ref{"a": {Key: "ka"}, "b": {Key: "kb"}}}
-	require.Equal(t, "kb", ArtifactOf(m, "b").Key)
-	require.Nil(t, ArtifactOf(m, "c"))
-	require.Nil(t, ArtifactOf(&store.Manifest{}, "a"))
 }

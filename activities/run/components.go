@@ -16,9 +16,6 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// TextsArtifact is the table of frequent texts among a manifest's further artifacts.
-const TextsArtifact = "texts"
-
 // ComponentRow is what a module of the spec's rewards gave to a turn of a trajectory, in the
 // order of rows, turns and modules.
 type ComponentRow struct {
@@ -187,7 +184,7 @@ func ReadTrajectories(ctx context.Context, s store.Store, trajectories store.Ref
 	if components == nil {
 		return rows, nil
 	}
-	parts, err := SideTable[ComponentRow](ctx, s, components, "components")
+	parts, err := SideTable[ComponentRow](ctx, s, components, activities.ComponentsTable.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -258,16 +255,4 @@ func frequentTexts(m rewards.Module, episodes []rewards.Episode) []TextRow {
 		}
 	}
 	return out
-}
-
-// SideTable reads a table that not every run has, called what in errors; nil for no reference.
-func SideTable[T any](ctx context.Context, s store.Store, ref *store.Ref, what string) ([]T, error) {
-	if ref == nil {
-		return nil, nil
-	}
-	rows, err := tables.Get[T](ctx, s, *ref)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	return rows, nil
 }

@@ -14,9 +14,6 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// PivotsArtifact is the table of the newest pivots, among a manifest's further artifacts.
-const PivotsArtifact = "pivots"
-
 const (
 	// newestPivots is how many pivots a fit learns from (DEEP-GRPO's buffer).
 	newestPivots = 10_000

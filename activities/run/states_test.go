@@ -23,7 +23,12 @@ func TestObserveStates(t *testing.T) {
 	rows := []episode.TrajectoryRow{row("b", true, 1, 3), row("a", false, 2), row("b", false, 10), {StateKeys: []string{"a"}, Dropped: true}, row("c", true, -1)}
 	rows[0].Penalties[1], rows[4].Added = -.5, []float64{7}
 	in := activities.CreditInput{Settings: spec.Settings{Credit: spec.Credit{Algorithm: "state_baseline"}}}
-	past, ref, err := ObserveStates(t.Context(), s, in, "runs/r/1", rows)
+	observe := func(dir string, rows []episode.TrajectoryRow) ([]credit.StateValue, *store.Ref, error) {
+		after := activities.Tables{}
+		past, err := ObserveStates(t.Context(), s, in, dir, rows, after)
+		return past, after.Ref(activities.StatesTable), err
+	}
+	past, ref, err := observe("runs/r/1", rows)
 	require.NoError(t, err)
 	require.Nil(t, past)
 	got, err := tables.Get[StateValueRow](t.Context(), s, *ref)
@@ -31,38 +36,38 @@ func TestObserveStates(t *testing.T) {
 	require.Equal(t, []StateValueRow{{"a", 1, 2}, {"b", 2, 6.75}, {"c", 1, 6}}, got)
 
 	// The next iteration begins with these, and older returns fade.
-	in.States, in.Settings.Credit.BaselineRate = ref, .5
-	past, next, err := ObserveStates(t.Context(), s, in, "runs/r/2", rows[:1])
+	in.Tables, in.Settings.Credit.BaselineRate = activities.Tables{activities.StatesTable.Name: *ref}, .5
+	past, next, err := observe("runs/r/2", rows[:1])
 	require.NoError(t, err)
 	require.Equal(t, []credit.StateValue{{Key: "a", Count: 1, Value: 2}, {Key: "b", Count: 2, Value: 6.75}, {Key: "c", Count: 1, Value: 6}}, past)
 	got, err = tables.Get[StateValueRow](t.Context(), s, *next)
 	require.NoError(t, err)
 	require.Equal(t, []StateValueRow{{"a", 1, 2}, {"b", 3, (6.75 + 3.5) / 2}, {"c", 1, 6}}, got)
 	for range repeats {
-		_, again, err := ObserveStates(t.Context(), s, in, "runs/r/2", rows[:1])
+		_, again, err := observe("runs/r/2", rows[:1])
 		require.NoError(t, err)
 		require.Equal(t, next, again)
 	}
 
 	// A rollout that has been learned from already is not observed again; its first update is.
 	in.Rollout = &store.RolloutRef{Update: 1, Updates: 2}
-	past, same, err := ObserveStates(t.Context(), s, in, "runs/r/3", rows)
+	past, same, err := observe("runs/r/3", rows)
 	require.NoError(t, err)
 	require.Len(t, past, 3)
-	require.Equal(t, ref, same)
+	require.Nil(t, same, "the table before stays")
 	in.Rollout = &store.RolloutRef{Update: 0, Updates: 2}
-	_, again, err := ObserveStates(t.Context(), s, in, "runs/r/2", rows[:1])
+	_, again, err := observe("runs/r/2", rows[:1])
 	require.NoError(t, err)
 	require.Equal(t, next, again)
 
 	in.Settings.Credit.BaselineRate = 2
-	_, _, err = ObserveStates(t.Context(), s, in, "runs/r/3", rows)
+	_, _, err = observe("runs/r/3", rows)
 	require.ErrorIs(t, err, store.ErrInvalid)
-	in.States = &store.Ref{Key: "runs/r/nothing", Digest: ref.Digest, Size: 1}
-	_, _, err = ObserveStates(t.Context(), s, in, "runs/r/3", rows)
-	require.ErrorContains(t, err, "values of states: ")
+	in.Tables = activities.Tables{activities.StatesTable.Name: {Key: "runs/r/nothing", Digest: ref.Digest, Size: 1}}
+	_, _, err = observe("runs/r/3", rows)
+	require.ErrorContains(t, err, "states: ")
 	in.Settings.Credit.Algorithm = "grpo"
-	past, ref, err = ObserveStates(t.Context(), s, in, "runs/r/3", rows)
+	past, ref, err = observe("runs/r/3", rows)
 	require.NoError(t, err, "it does not read them")
 	require.Nil(t, past)
 	require.Nil(t, ref)

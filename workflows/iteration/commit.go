@@ -24,21 +24,14 @@ func (it *Iteration) commitInput() activities.CommitInput {
 		Fingerprint: it.Fingerprint, Device: it.Device, Programs: it.Programs, Frozen: it.Frozen,
 		StateBefore: it.Policy, StateAfter: updated.State,
 		Turns: it.turns(), Rollout: it.Shared, RolledOutBy: it.RolledOutBy, Trajectories: it.Selected.Trajectories, Scores: it.scores(),
-		States: it.states(), Components: it.Selected.Components, Broken: it.Selected.Broken, Branches: it.Selected.Branches, Texts: it.texts(), Update: updated.Counts, Snapshot: it.State.Snapshot, Evaluations: it.Evaluations,
+		Tables: it.tables().With(it.Selected.Tables), Update: updated.Counts, Snapshot: it.State.Snapshot, Evaluations: it.Evaluations,
 		Metrics: it.Metrics, Detected: it.Detected, Opened: it.Opened, Timings: it.Timings, Lost: it.Lost,
 	}
 	if next := it.Next; next != nil {
 		in.NextRollout = &activities.NextRollout{Settings: next.Settings, Turns: next.Rollout.Turns, By: store.VersionRef{Version: it.Number, State: it.Policy}}
 	}
-	in.Reference = it.reference()
-	if in.Pivots = it.pivots(); it.Selected.Pivots != nil {
-		in.Pivots = it.Selected.Pivots
-	}
-	if it.Selected.Texts != nil {
-		in.Texts = it.Selected.Texts
-	}
 	if it.Credited != nil {
-		in.Batch, in.States, in.Agents = it.Credited.Batch, it.Credited.States, it.Credited.Agents
+		in.Batch, in.Tables = it.Credited.Batch, in.Tables.With(it.Credited.Tables)
 		if len(it.Passes) > 0 {
 			in.Batch, in.Passes = nil, it.recorded()
 		}
@@ -61,26 +54,6 @@ func (it *Iteration) Committed(newest int) *activities.Head {
 	if it.committed == nil {
 		return nil
 	}
-	head := it.toCommit(newest)
-	head.Manifest = it.committed.Manifest
-	head.Reference = activities.ReferenceAfter(it.Settings, it.State.Snapshot, head.Manifest, it.reference())
-	return head
-}
-
-// Ahead is the next iteration with the settings of now, as far as it can run beside the commit: its
-// first samples need the policy that the update has made, and nothing of the manifest. It is nil
-// where the next iteration begins otherwise, or where the detectors have decided that it does not
-// follow.
-func (it *Iteration) Ahead(now spec.Settings) *Iteration {
-	head := it.toCommit(0)
-	if head.Rolled != nil || it.Plan.Lag > 0 || it.Plan.Foreign || it.Apart != "" || it.leaves() || it.spent() {
-		return nil
-	}
-	return New(Start{Run: it.Run, Plan: it.Plan, Branch: it.Branch, Number: it.Number + 1, Policy: head.State}, Begin(now, nil))
-}
-
-// toCommit is what the next iteration continues from, but the manifest.
-func (it *Iteration) toCommit(newest int) *activities.Head {
 	passes := max(len(it.Passes)-1, 0)
 	if it.Head != nil {
 		passes += it.Head.Passes
@@ -93,9 +66,19 @@ func (it *Iteration) toCommit(newest int) *activities.Head {
 	if in.Batch != nil {
 		batches = append([]store.Ref{*in.Batch}, batches...)
 	}
-	return &activities.Head{
-		Branch: it.Branch, Iteration: it.Number, State: in.StateAfter,
-		Fingerprint: it.Fingerprint, Base: it.Run.Base, Settings: it.Settings, Snapshot: newest, Passes: passes, States: in.States, Texts: in.Texts, Pivots: in.Pivots,
-		Rolled: in.Next(), NextRollout: in.NextRollout, Batches: batches[:min(len(batches), it.Plan.Freshness.ReplayIterations)],
+	head := activities.HeadOf(in, it.committed.Manifest).Carried()
+	head.Snapshot, head.Passes, head.Batches = newest, passes, batches[:min(len(batches), it.Plan.Freshness.ReplayIterations)]
+	return head
+}
+
+// Ahead is the next iteration with the settings of now, as far as it can run beside the commit: its
+// first samples need the policy that the update has made, and nothing of the manifest. It is nil
+// where the next iteration begins otherwise, or where the detectors have decided that it does not
+// follow.
+func (it *Iteration) Ahead(now spec.Settings) *Iteration {
+	in := it.commitInput()
+	if in.Next() != nil || it.Plan.Lag > 0 || it.Plan.Foreign || it.Apart != "" || it.leaves() || it.spent() {
+		return nil
 	}
+	return New(Start{Run: it.Run, Plan: it.Plan, Branch: it.Branch, Number: it.Number + 1, Policy: in.StateAfter}, Begin(now, nil))
 }

@@ -40,8 +40,7 @@ func TestForeignEnvironmentsAreAsked(t *testing.T) {
 			require.Equal(t, answers[in.Turn], *in.Answers)
 			result = &activities.StepResult{Table: ref("step", in), Alive: 1}
 		case activities.SelectInput:
-			broken := ref("broken")
-			result.(*activities.SelectResult).Broken = &broken
+			result.(*activities.SelectResult).Tables = activities.Tables{activities.BrokenTable.Name: ref("broken")}
 		}
 		return result, nil
 	})
@@ -52,7 +51,7 @@ func TestForeignEnvironmentsAreAsked(t *testing.T) {
 	for turn, table := range answers {
 		require.Equal(t, &table, in.Turns[turn-1].Answers)
 	}
-	require.Equal(t, ref("broken"), *in.Broken)
+	require.Equal(t, ref("broken"), *in.Tables.Ref(activities.BrokenTable))
 }
 
 // A judge is asked once about each round, before anything is selected. The selection has its

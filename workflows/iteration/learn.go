@@ -20,7 +20,7 @@ func (it *Iteration) score() []Call {
 		scored = it.Everything // before the selection
 	}
 	return []Call{call(steps.Score, piece, activities.ScoreInput{
-		Policy: it.before(), Iteration: it.Number, Settings: it.Settings, Trajectories: scored.Trajectories, Pieces: it.Scoring, Reference: it.reference(),
+		Policy: it.before(), Iteration: it.Number, Settings: it.Settings, Trajectories: scored.Trajectories, Pieces: it.Scoring, Reference: it.tables().Ref(activities.ReferenceTable),
 	}, func(out activities.ScoreResult) {
 		it.Record("score", out.Telemetry)
 		if out.More {
@@ -64,41 +64,16 @@ func (it *Iteration) credited(out activities.CreditResult) {
 func (it *Iteration) creditInput() activities.CreditInput {
 	return activities.CreditInput{
 		Run: it.Run, Branch: it.Branch, Iteration: it.Number, Settings: it.Settings, Scores: it.scores(), RolledOutBy: it.RolledOutBy,
-		Replay: it.replayed(), States: it.states(),
+		Replay: it.replayed(), Tables: it.tables(),
 	}
 }
 
-// states is the table of initial states' values before the iteration, if the run keeps
-// one.
-func (it *Iteration) states() *store.Ref {
+// tables are the side tables that the iteration begins with.
+func (it *Iteration) tables() activities.Tables {
 	if it.Head == nil {
 		return nil
 	}
-	return it.Head.States
-}
-
-// reference is the manifest whose snapshot is the iteration's reference; nil is version 0.
-func (it *Iteration) reference() *store.Ref {
-	if it.Head == nil {
-		return nil
-	}
-	return it.Head.Reference
-}
-
-// texts are those that were frequent before the iteration, if a reward reads them.
-func (it *Iteration) texts() *store.Ref {
-	if it.Head == nil {
-		return nil
-	}
-	return it.Head.Texts
-}
-
-// pivots are the newest ones before the iteration, if pivots are drawn.
-func (it *Iteration) pivots() *store.Ref {
-	if it.Head == nil {
-		return nil
-	}
-	return it.Head.Pivots
+	return it.Head.Tables
 }
 
 // replayed are the batches that a replay buffer draws from.

@@ -15,8 +15,9 @@ func TestRewardsInParts(t *testing.T) {
 	sc := everything()
 	sc.start.Due, sc.start.Plan.Suites, sc.rows = Due{}, nil, []int{2, 2}
 	sc.start.Plan.Freshness = spec.Freshness{Online: 2, Reuse: 1}
-	components, texts, before := ref("components"), ref("texts"), ref("texts before")
-	sc.start.Number, sc.start.Head = 1, &activities.Head{Manifest: ref("manifest"), Texts: &before}
+	before := activities.Tables{activities.TextsTable.Name: ref("texts before")}
+	made := activities.Tables{activities.ComponentsTable.Name: ref("components"), activities.TextsTable.Name: ref("texts")}
+	sc.start.Number, sc.start.Head = 1, &activities.Head{Manifest: ref("manifest"), Tables: before}
 	seen := map[string]int{}
 	run := func(start Start) *Iteration {
 		var shared *activities.Rolled
@@ -32,16 +33,15 @@ func TestRewardsInParts(t *testing.T) {
 			seen[c.Name]++
 			switch in := c.Input.(type) {
 			case activities.SelectInput:
-				require.Equal(t, &before, in.Texts)
+				require.Equal(t, before, in.Tables)
 				out := result.(*activities.SelectResult)
 				if !out.More {
-					out.Components, out.Texts = &components, &texts
+					out.Tables = made
 				}
 			case activities.CreditInput:
-				require.Equal(t, &components, in.Components)
+				require.Equal(t, made, in.Tables)
 			case activities.CommitInput:
-				require.Equal(t, &components, in.Components)
-				require.Equal(t, &texts, in.Texts)
+				require.Equal(t, made, in.Tables)
 			}
 			it.Apply(c, result)
 		}
@@ -49,11 +49,11 @@ func TestRewardsInParts(t *testing.T) {
 	}
 	start := sc.start
 	start.Head = run(start).Committed(0)
-	require.Equal(t, &texts, start.Head.Texts)
-	require.Equal(t, &components, start.Head.Rolled.Components)
+	require.Equal(t, made.OfNext(), start.Head.Tables)
+	require.Equal(t, made.OfRollout(), start.Head.Rolled.Tables)
 	start.Number = 2
 	next := run(start).Committed(0)
-	require.Equal(t, &texts, next.Texts, "an iteration without a rollout passes them on")
+	require.Equal(t, made.OfNext(), next.Tables, "an iteration without a rollout passes them on")
 	require.Nil(t, next.Rolled)
 	require.Equal(t, 1, seen["Select"])
 	require.Equal(t, 2, seen["Credit"])

@@ -178,7 +178,7 @@ func (r rolling) choose() []Call {
 func (r rolling) fork() []Call {
 	key := fmt.Sprintf("%s · branches of wave %d", r.label, r.progress.Wave+2)
 	return []Call{call(steps.Choose, key, activities.ChooseInput{
-		Run: r.Run, Branch: r.Branch, Rollout: r.what, Turns: r.progress.Turns, Last: true, Pivots: r.pivots(),
+		Run: r.Run, Branch: r.Branch, Rollout: r.what, Turns: r.progress.Turns, Last: true, Tables: r.tables(),
 	}, func(out activities.ChooseResult) {
 		r.Record(r.timing+"choose", out.Telemetry)
 		p := r.progress
@@ -303,7 +303,7 @@ func (it *Iteration) entropies() *store.Ref {
 func (it *Iteration) selection() []Call {
 	in, what := activities.SelectInput{
 		Run: it.Run, Branch: it.Branch, Rollout: activities.Rollout{Iteration: it.Number}, Settings: it.Settings, Turns: it.turns(),
-		Texts: it.texts(), Pivots: it.pivots(), Scores: it.entropies(),
+		Tables: it.tables(), Scores: it.entropies(),
 	}, "select groups"
 	if in.Scores != nil {
 		credit := it.creditInput()

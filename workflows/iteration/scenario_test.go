@@ -108,8 +108,7 @@ func random(r *rand.Rand) *scenario {
 			s.Head.Batches = append(s.Head.Batches, ref("batch", n))
 		}
 		if one(2) {
-			states := ref("states")
-			s.Head.States = &states
+			s.Head.Tables = activities.Tables{activities.StatesTable.Name: ref("states")}
 		}
 		if updates := len(sc.rows); updates > 1 && one(2) {
 			scores := ref("scores")
@@ -237,8 +236,7 @@ func (sc *scenario) result(c Call) any {
 			}
 		}
 		if in.Settings.Credit.Algorithm == "state_baseline" {
-			states := ref("states", c.Input)
-			out.States = &states
+			out.Tables = activities.Tables{activities.StatesTable.Name: ref("states", c.Input)}
 		}
 		return out
 	case activities.UpdateInput:

@@ -39,17 +39,16 @@ func TestSearchChooses(t *testing.T) {
 					name += " last"
 				}
 			case activities.SelectInput:
-				branches := ref("branches")
-				result.(*activities.SelectResult).Branches = &branches
+				result.(*activities.SelectResult).Tables = activities.Tables{activities.BranchesTable.Name: ref("branches")}
 			case activities.CreditInput:
-				require.Equal(t, ref("branches"), *in.Branches)
+				require.Equal(t, ref("branches"), *in.Tables.Ref(activities.BranchesTable))
 			}
 			names = append(names, name)
 			return result, nil
 		})
 		require.NoError(t, err)
 		require.Equal(t, c.want, names[:len(c.want)], c.search)
-		require.Equal(t, ref("branches"), *in.Branches)
+		require.Equal(t, ref("branches"), *in.Tables.Ref(activities.BranchesTable))
 		require.NotNil(t, in.Turns[len(in.Turns)-1].Choices)
 		require.False(t, it.Rollout.Over)
 		if c.search == spec.BestOfN {
@@ -71,8 +70,7 @@ func testTreesBranch(t *testing.T, none bool) {
 	sc := everything()
 	sc.start.Due, sc.start.Plan.Suites, sc.start.Plan.Search, sc.start.Plan.Expansions = Due{}, nil, spec.TreeSearch, 2
 	sc.start.Plan.Turns = 3
-	pivots := ref("pivots")
-	sc.start.Head = &activities.Head{Pivots: &pivots}
+	sc.start.Head = &activities.Head{Tables: activities.Tables{activities.PivotsTable.Name: ref("pivots")}}
 	it := New(sc.start, sc.state())
 	var played []string
 	in, err := it.ToCommit(func(call Call) (any, error) {
@@ -88,20 +86,19 @@ func testTreesBranch(t *testing.T, none bool) {
 		case activities.ChooseInput:
 			require.True(t, in.Last)
 			played = append(played, fmt.Sprintf("branches of wave %d", in.Rollout.Wave+1))
-			require.Equal(t, ref("pivots"), *in.Pivots)
+			require.Equal(t, ref("pivots"), *in.Tables.Ref(activities.PivotsTable))
 			out := result.(*activities.ChooseResult)
 			if out.Over = none; !none {
 				out.Turn = 3 - in.Rollout.Wave
 			}
 		case activities.SelectInput:
-			require.Equal(t, ref("pivots"), *in.Pivots)
-			pivots := ref("pivots", 2)
-			result.(*activities.SelectResult).Pivots = &pivots
+			require.Equal(t, ref("pivots"), *in.Tables.Ref(activities.PivotsTable))
+			result.(*activities.SelectResult).Tables = activities.Tables{activities.PivotsTable.Name: ref("pivots", 2)}
 		}
 		return result, nil
 	})
 	require.NoError(t, err)
-	require.Equal(t, ref("pivots", 2), *in.Pivots)
+	require.Equal(t, ref("pivots", 2), *in.Tables.Ref(activities.PivotsTable))
 	require.True(t, it.Rollout.Done)
 	require.False(t, it.Rollout.Over)
 	if none {

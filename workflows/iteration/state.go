@@ -89,7 +89,7 @@ func Begin(settings spec.Settings, shared *activities.Rolled) *State {
 		return s
 	}
 	s.Shared, s.Rollout.Done = &shared.RolloutRef, true
-	s.Selected = &activities.SelectResult{Trajectories: shared.Trajectories, Components: shared.Components}
+	s.Selected = &activities.SelectResult{Trajectories: shared.Trajectories, Tables: shared.Tables}
 	if shared.Scores != nil {
 		s.Scored = &activities.ScoreResult{Scores: *shared.Scores}
 	}

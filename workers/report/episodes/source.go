@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
@@ -35,7 +34,7 @@ type Source struct {
 // the first one's, and the caller must add the others' batches.
 func OfIteration(m *store.Manifest) Source {
 	s := Source{Trajectories: m.Trajectories, Turns: m.Turns, Base: m.Base, Iteration: m.Iteration}
-	s.Components = run.ArtifactOf(m, activities.ComponentsArtifact)
+	s.Components = activities.Tables(m.Artifacts).Ref(activities.ComponentsTable)
 	if m.Rollout != nil {
 		s.Iteration = m.Rollout.Iteration
 	}

@@ -191,9 +191,9 @@ func (w *writer) components(dir string, m *store.Manifest, rows []episode.Trajec
 	if parts == nil {
 		return
 	}
-	ref, err := tables.Put(w.ctx, w.s, dir, activities.ComponentsArtifact, parts)
+	ref, err := tables.Put(w.ctx, w.s, dir, activities.ComponentsTable.Name, parts)
 	w.note(err)
-	m.Artifacts = map[string]store.Ref{activities.ComponentsArtifact: ref}
+	m.Artifacts = map[string]store.Ref{activities.ComponentsTable.Name: ref}
 	for _, name := range w.shape.Rewards {
 		m.Metrics["reward/"+name+"/mean"] = canon.Float(0.5 * float64(w.shape.Turns))
 	}

@@ -1,0 +1,89 @@
+package activities
+
+import (
+	"maps"
+
+	"github.com/reprise-rl/reprise/infra/store"
+)
+
+// Tables are side tables by their names, as a manifest has them among its further artifacts: the
+// tables that not every run has. A step adds those that it makes, and reads those that it needs.
+type Tables map[string]store.Ref
+
+// Table is a side table, declared once in this file.
+type Table struct {
+	// Name is the key in Tables and in a manifest, and the table's name in the store.
+	Name  string
+	lasts lasts
+}
+
+// lasts says which iterations after the one that made a table have it too.
+type lasts int
+
+const (
+	// forIteration: none.
+	forIteration lasts = iota
+	// forRollout: those that learn from the same rollout.
+	forRollout
+	// untilNext: those that follow on the branch, until one makes it anew.
+	untilNext
+)
+
+// The side tables.
+var (
+	// AgentsTable says who acted in each turn, for an algorithm that reads it.
+	AgentsTable = Table{"agents", forIteration}
+	// BranchesTable has the turns of trajectories that a search made: the update learns from a turn
+	// that several of them share once.
+	BranchesTable = Table{"branches", forIteration}
+	// BrokenTable has the episodes that are left out, because a foreign environment broke.
+	BrokenTable = Table{"broken", forIteration}
+	// ComponentsTable has the rewards in parts.
+	ComponentsTable = Table{"components", forRollout}
+	// PivotsTable has the newest pivots of the branch, if pivots are drawn.
+	PivotsTable = Table{"pivots", untilNext}
+	// ReferenceTable is no table but the manifest whose snapshot the scores are relative to; without
+	// it version 0 is the reference. After an iteration it is that of the next one (ReferenceAfter).
+	ReferenceTable = Table{"reference", untilNext}
+	// StatesTable has the values of initial states, if the algorithm keeps them.
+	StatesTable = Table{"states", untilNext}
+	// TextsTable has the frequent texts of the newest rollout, if a reward reads them.
+	TextsTable = Table{"texts", untilNext}
+
+	declared = []Table{AgentsTable, BranchesTable, BrokenTable, ComponentsTable, PivotsTable, ReferenceTable, StatesTable, TextsTable}
+)
+
+// Ref is one of the tables, nil without it.
+func (t Tables) Ref(of Table) *store.Ref {
+	if ref, ok := t[of.Name]; ok {
+		return &ref
+	}
+	return nil
+}
+
+// With are the tables and others, which replace those of the same names. It is nil if there is none.
+func (t Tables) With(others Tables) Tables {
+	if len(t)+len(others) == 0 {
+		return nil
+	}
+	out := Tables{}
+	maps.Copy(out, t)
+	maps.Copy(out, others)
+	return out
+}
+
+// OfNext are the tables that the next iteration on the branch begins with.
+func (t Tables) OfNext() Tables { return t.lasting(untilNext) }
+
+// OfRollout are the tables that every iteration has that learns from the rollout.
+func (t Tables) OfRollout() Tables { return t.lasting(forRollout) }
+
+func (t Tables) lasting(how lasts) Tables {
+	var out Tables
+	for _, of := range declared {
+		if ref := t.Ref(of); ref != nil && of.lasts == how {
+			out = out.With(Tables{of.Name: *ref})
+		}
+	}
+	return out
+}
