@@ -1,8 +1,6 @@
 package activities
 
 import (
-	"maps"
-
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
@@ -67,8 +65,13 @@ func (t Tables) With(others Tables) Tables {
 		return nil
 	}
 	out := Tables{}
-	maps.Copy(out, t)
-	maps.Copy(out, others)
+	for _, of := range declared {
+		for _, from := range []Tables{t, others} {
+			if ref, ok := from[of.Name]; ok {
+				out[of.Name] = ref
+			}
+		}
+	}
 	return out
 }
 
