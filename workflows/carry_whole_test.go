@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 )
 
@@ -26,6 +27,16 @@ func (f *filler) fill(v reflect.Value, path string) {
 	f.n++
 	if raw, ok := v.Addr().Interface().(*json.RawMessage); ok {
 		*raw = json.RawMessage(fmt.Sprintf(`{"n":%d}`, f.n))
+		return
+	}
+	if own, ok := v.Addr().Interface().(*credit.Own); ok {
+		for _, o := range credit.OwnOptions() {
+			value := any(float64(f.n))
+			if o.Switch {
+				value = true
+			}
+			*own = own.With(o.Name, value)
+		}
 		return
 	}
 	switch v.Kind() {

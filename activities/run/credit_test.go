@@ -344,7 +344,7 @@ func TestTrainingSignalOfPreferences(t *testing.T) {
 			scores[i].Values[n] = scores[i].LogProbs[n] + []float32{-1, 2, -4, 0}[i]
 		}
 	}
-	settings := spec.Settings{Credit: spec.Credit{Algorithm: "istar", Beta: .5, StepWeight: 1, Epsilon: 1e-6}}
+	settings := spec.Settings{Credit: spec.Credit{Algorithm: "istar", Own: credit.Own{"beta": .5}, StepWeight: 1, Epsilon: 1e-6}}
 	_, signal, err := signalOf(t, settings, rows, scores)
 	require.NoError(t, err)
 	require.Nil(t, signal.Learns)

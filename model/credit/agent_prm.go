@@ -9,7 +9,7 @@ var agentPRM = Algorithm{
 	Name: "agent_prm", By: "what a process reward model promises of each turn, among the group's promises of that turn (AgentPRM)",
 	Formula: "A_k = z(Q_φ(s_k, a_k) among those of G at turn k), z = (Q − mean) / (std + ε); φ learns mean γ^(K−1−k)·success over the visits of (s, a)",
 	Paper:   "AgentPRM, arXiv 2502.10325", File: "agent_prm.go",
-	Compares: true, Critic: true, Promises: true, Reads: []string{"normalize_by_std", "epsilon", "floor", "gamma", "code_form"},
+	Compares: true, Critic: true, Promises: true, Reads: []string{"normalize_by_std", "epsilon", "floor", "gamma"}, Own: []Option{codeForm},
 	Learns: func(in Input, _ Options) [][]bool {
 		learns := make([][]bool, len(in.Turns))
 		for row, spans := range in.Turns {
@@ -67,7 +67,7 @@ func AgentPRM(in Input, o Options) (advantages, targets [][]float64, err error) 
 		}
 	}
 	estimate := Promises
-	if o.CodeForm {
+	if codeForm.On(o) {
 		estimate = PromisesCode
 	}
 	promised, err := estimate(visited, outcomes, o.Gamma)

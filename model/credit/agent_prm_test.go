@@ -44,7 +44,7 @@ func TestAgentPRM(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, -1/math.Sqrt2, scaled[0][0], 1e-9)
 
-	_, targets, err = AgentPRM(in, Options{Gamma: 0.95, CodeForm: true})
+	_, targets, err = AgentPRM(in, Options{Gamma: 0.95, Own: Own{"code_form": true}})
 	require.NoError(t, err)
 	require.InDelta(t, 0.5, targets[0][2], 1e-12, "the code discounts from the start")
 	require.InDelta(t, (1-0.95)/2, targets[1][5], 1e-12)

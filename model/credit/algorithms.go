@@ -77,9 +77,10 @@ type Algorithm struct {
 	// Search is the value of rollout.search that it needs: it reads Input.Trees and Input.Branches,
 	// of a rollout whose trajectories branch so. It is "" if it needs none.
 	Search string
-	// Reads are the fields of a spec's credit section that have an effect, without
-	// algorithm.
+	// Reads are the fields of a spec's section credit that have an effect, of those that every spec
+	// has, without algorithm; Own are the fields beside them.
 	Reads []string
+	Own   []Option
 	// Compute returns the advantages and what the second network learns: with a critic the returns,
 	// with a process reward model the weights of the log-probs; nil without one. [rows][tokens].
 	// Errors are of kind ErrRewards, ErrNotFinite or ErrInput.
@@ -159,29 +160,8 @@ type Options struct {
 	BaselineRate float64
 	// StepWeight is GiGPO's ω and iStar's α, the weight of the step advantage (papers: 1).
 	StepWeight float64
-	// OverTurns takes GiGPO's mean and standard deviation of a group over its turns, each with
-	// its trajectory's return, as verl-agent does by default. Without it they are over
-	// trajectories, as in the paper.
-	OverTurns bool
-	// TreesAlone normalises the group's z again in the tree and uses that alone, as Tree-GRPO's code
-	// does. Without it the z of the tree and of the group are added, as in the paper.
-	TreesAlone bool
-	// Beta is iStar's β, the reward for each nat by which its process reward model prefers a token; 0
-	// means the authors' 0.05.
-	Beta float64
-	// CodeForm takes the forms of the authors' code where it differs from the paper (iStar, AgentPRM).
-	CodeForm bool
-	// SegmentLambda is HiPER's λ over segments; 0 means the authors' 0.95.
-	SegmentLambda float64
-	// KeepReward, KeepShared, ChangedReward and InvalidPenalty are HiPER's shaping; see
-	// HiPERShaping. Bootstrap is HiPEROptions'.
-	KeepReward     float64
-	KeepShared     bool
-	ChangedReward  float64
-	InvalidPenalty float64
-	Bootstrap      bool
-	// EntropyGain, FutureGain and Clarity are EMPG's; see Modulation. 0 means the defaults.
-	EntropyGain, FutureGain, Clarity float64
+	// Own are the values of the algorithms' own options; see Option.
+	Own Own
 }
 
 // Find returns the algorithm of a name; false if there is none.

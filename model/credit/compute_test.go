@@ -203,7 +203,7 @@ func TestComputeWorked(t *testing.T) {
 	}
 	for _, a := range Algorithms {
 		require.True(t, defaults[a.Name], "%s with its name alone", a.Name)
-		only := len(a.Reads) == 0 || a.Name == "state_baseline" // its rate is for Observe
+		only := len(a.Fields()) == 0 || a.Name == "state_baseline" // its rate is for Observe
 		require.Equal(t, !only, given[a.Name], "%s with options", a.Name)
 	}
 }

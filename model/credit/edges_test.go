@@ -214,7 +214,7 @@ func TestFiguresAtTheEdges(t *testing.T) {
 
 	// Rows without turns, also the last one. Over turns 3, 1, 1 have the mean 5/3; s has 3 and 1, t is alone.
 	steps, err := GiGPO([][]float64{{}, {3}, {1, 0}, {}}, []int{0, 0, 0, 0}, [][]string{{}, {"s"}, {"s", "t"}, {}},
-		Options{OverTurns: true, StepWeight: 1})
+		Options{Own: Own{"over_turns": true}, StepWeight: 1})
 	require.NoError(t, err)
 	within(t, 1e-12, [][]float64{{}, {4./3 + 1}, {-2./3 - 1, -2. / 3}, {}}, steps)
 

@@ -1,23 +1,38 @@
 package credit
 
 import (
-	"cmp"
 	"fmt"
 	"math"
+)
+
+// EMPG's options.
+var (
+	entropyGain = Option{
+		Name: "entropy_gain", Default: 1, High: 100, Above: true, Source: "EMPG (arXiv 2509.09265)",
+		Doc: "How strongly a turn's entropy scales its advantage (%s): by e^(−entropy_gain × h), where h is 0 for the smallest entropy of the batch and 1 for the largest. Default: 1.",
+	}
+	futureGain = Option{
+		Name: "future_gain", Default: 1, High: 100, Above: true, Source: "EMPG",
+		Doc: "How strongly the entropy of the next turn reduces the bonus `credit.clarity` (%s). Default: 1.",
+	}
+	clarity = Option{
+		Name: "clarity", Default: 0.1, High: 100, Above: true, Source: "EMPG",
+		Doc: "The bonus of a turn whose next turn has the smallest entropy of the batch (%s). Default: 0.1.",
+	}
 )
 
 var empg = Algorithm{
 	Name: "empg", By: "the group, turn by turn scaled by how certain the policy was (EMPG)",
 	Formula: "A_k = A·g(h_k) + ζ·e^{−k′·h_{k+1}} − mean, A = GRPO's", Paper: "EMPG, arXiv 2509.09265", File: "empg.go",
 	Compares: true, DropsFlat: true, ReadsEntropies: true,
-	Reads: []string{"normalize_by_std", "epsilon", "floor", "entropy_gain", "future_gain", "clarity"},
+	Reads: []string{"normalize_by_std", "epsilon", "floor"}, Own: []Option{entropyGain, futureGain, clarity},
 	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
 		rows, err := GRPO(in.Returns, in.Groups, o)
 		if err != nil {
 			return nil, nil, err
 		}
 		return in.byTurn(EMPG(rows, in.Entropies, Modulation{
-			Gain: cmp.Or(o.EntropyGain, 1), FutureGain: cmp.Or(o.FutureGain, 1), Clarity: cmp.Or(o.Clarity, 0.1),
+			Gain: entropyGain.Number(o), FutureGain: futureGain.Number(o), Clarity: clarity.Number(o),
 		}))
 	},
 }

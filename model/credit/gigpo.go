@@ -2,10 +2,17 @@ package credit
 
 import "fmt"
 
+// overTurns takes the mean and the standard deviation of a group over its turns, each with its
+// trajectory's return, as verl-agent does by default. Without it they are over trajectories, as in the paper.
+var overTurns = Option{
+	Name: "over_turns", Switch: true, Source: "GiGPO (arXiv 2505.10978); verl-agent: true",
+	Doc: "Takes the group's mean and standard deviation over turns instead of trajectories (%s): longer trajectories count more.",
+}
+
 var gigpo = Algorithm{
 	Name: "gigpo", By: "the group and by equal states inside it (GiGPO)",
 	Formula: "A_k = A^E(R in G) + ω · A^S(G_k among equal states of G)", Paper: "GiGPO, arXiv 2505.10978", File: "gigpo.go",
-	Compares: true, Reads: []string{"normalize_by_std", "epsilon", "floor", "gamma", "step_weight", "over_turns"},
+	Compares: true, Reads: []string{"normalize_by_std", "epsilon", "floor", "gamma", "step_weight"}, Own: []Option{overTurns},
 	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
 		return in.byTurn(GiGPO(in.Rewards, in.Groups, in.Keys, o))
 	},
@@ -92,7 +99,7 @@ func GiGPO(rewards [][]float64, groups []int, keys [][]string, o Options) ([][]f
 // episodeAdvantages is A^E of each row.
 func (o Options) episodeAdvantages(rewards [][]float64, groups []int) ([]float64, error) {
 	returns := Returns(rewards)
-	if !o.OverTurns {
+	if !overTurns.On(o) {
 		return GRPO(returns, groups, o)
 	}
 	if err := check(returns, "group indexes", len(groups)); err != nil {

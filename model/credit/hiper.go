@@ -5,11 +5,39 @@ import (
 	"math"
 )
 
+// HiPER's options; those of the rewards are HiPERShaping's.
+var (
+	segmentLambda = Option{
+		Name: "segment_lambda", Default: 0.95, High: 1, Above: true, Source: "HiPER (arXiv 2602.16165)",
+		Doc: "λ over the segments under one subgoal (%s). Default: 0.95.",
+	}
+	keepReward = Option{
+		Name: "keep_reward", Low: -1000, High: 1000, Source: "HiPER; its ALFWorld: −0.3",
+		Doc: "Added to the reward of each turn that keeps its subgoal (%s). Default: 0.",
+	}
+	keepShared = Option{
+		Name: "keep_shared", Switch: true, Source: "HiPER; its WebShop: true, with −3.5",
+		Doc: "Multiplies `credit.keep_reward` by the trajectory's share of such turns and divides it among them (%s).",
+	}
+	changedReward = Option{
+		Name: "changed_reward", Low: -1000, High: 1000, Source: "HiPER; its code: −0.3",
+		Doc: "Added where a turn keeps its subgoal and writes another (%s). Default: 0.",
+	}
+	invalidPenalty = Option{
+		Name: "invalid_penalty", High: 1000, Source: "HiPER; its code: 0.1",
+		Doc: "Subtracted from the reward of a turn without a legal action (%s). Default: 0.",
+	}
+	bootstrap = Option{
+		Name: "bootstrap", Switch: true, Source: "HiPER; its ALFWorld: true",
+		Doc: "A trajectory that a limit of tokens ended goes on with the critic's last value (%s).",
+	}
+)
+
 var hiPER = Algorithm{
 	Name: "hiper", By: "the choice of a subgoal, the subgoal and the action apart (HiPER)",
 	Formula: "A^h of segments under one subgoal, A^l of turns inside of one, A^c of the choice to switch; each standardised over the batch", Paper: "HiPER, arXiv 2602.16165", File: "hiper.go",
 	Critic: true, Values: hiperValues, BySubgoals: true,
-	Reads:  []string{"turn_gamma", "turn_lambda", "whiten", "segment_lambda", "keep_reward", "keep_shared", "changed_reward", "invalid_penalty", "bootstrap"},
+	Reads: []string{"turn_gamma", "turn_lambda", "whiten"}, Own: []Option{segmentLambda, keepReward, keepShared, changedReward, invalidPenalty, bootstrap},
 	Learns: learnsSubgoals, Compute: bySubgoals,
 }
 
@@ -69,10 +97,6 @@ func bySubgoals(in Input, o Options) (advantages, returns [][]float64, err error
 		return nil, nil, fmt.Errorf("%w: turns of %d rows, subgoals of %d, values of %d, rewards of %d, invalid turns of %d, cuts of %d",
 			ErrInput, len(in.Turns), len(in.Subgoals), len(in.Values), len(in.Rewards), len(in.Invalid), len(in.Cut))
 	}
-	segment := o.SegmentLambda
-	if segment == 0 {
-		segment = 0.95
-	}
 	type spot struct {
 		row int
 		at  Span
@@ -94,10 +118,12 @@ func bySubgoals(in Input, o Options) (advantages, returns [][]float64, err error
 			t.Choice = append(t.Choice, values[hiperValues*at[hiperChoice]+hiperChoice])
 			keeps, changed = append(keeps, !begins(goals, k)), append(changed, k > 0 && goals[k].Text != goals[k-1].Text)
 		}
-		if t.Rewards, err = HiPERShape(in.Rewards[row], keeps, changed, in.Invalid[row], HiPERShaping{Keep: o.KeepReward, Shared: o.KeepShared, Changed: o.ChangedReward, Invalid: o.InvalidPenalty}); err != nil {
+		if t.Rewards, err = HiPERShape(in.Rewards[row], keeps, changed, in.Invalid[row], HiPERShaping{
+			Keep: keepReward.Number(o), Shared: keepShared.On(o), Changed: changedReward.Number(o), Invalid: invalidPenalty.Number(o),
+		}); err != nil {
 			return nil, nil, err
 		}
-		a, err := HiPER(t, HiPEROptions{Gamma: o.TurnGamma, TurnLambda: o.TurnLambda, SegmentLambda: segment, Bootstrap: o.Bootstrap})
+		a, err := HiPER(t, HiPEROptions{Gamma: o.TurnGamma, TurnLambda: o.TurnLambda, SegmentLambda: segmentLambda.Number(o), Bootstrap: bootstrap.On(o)})
 		if err != nil {
 			return nil, nil, fmt.Errorf("row %d: %w", row, err)
 		}

@@ -7,17 +7,30 @@ import (
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
+// The options of process reward models.
+var (
+	// beta is the reward for each nat by which the model prefers a token.
+	beta = Option{
+		Name: "beta", Default: 0.05, High: 100, Above: true, Source: "iStar (arXiv 2509.19199)",
+		Doc: "The reward for each nat by which the process reward model prefers a token to the policy that sampled it (%s). Default: 0.05.",
+	}
+	codeForm = Option{
+		Name: "code_form", Switch: true, Source: "the papers; their code: true",
+		Doc: "Takes the forms of the authors' code where they differ from the paper (%s). In istar: step rewards over the batch's largest, compared with the first turns alone, and a trajectory's score as the mean over its turns. In agent_prm: outcomes of −1 and 1, discounted from the start.",
+	}
+)
+
 var iStar = Algorithm{
 	Name: "istar", By: "the other members' mean, and each turn by what a process reward model prefers (iStar)",
 	Formula: "A_k = R − mean of the others + α·z(r_k among the turns of G), r_k = β Σ (log π_φ − log π_old)", Paper: "iStar, arXiv 2509.19199", File: "istar.go",
-	Compares: true, Preferences: Prefer, Reads: []string{"normalize_by_std", "epsilon", "floor", "step_weight", "beta", "code_form"},
+	Compares: true, Preferences: Prefer, Reads: []string{"normalize_by_std", "epsilon", "floor", "step_weight"}, Own: []Option{beta, codeForm},
 	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
 		p, err := Prefer(in, o)
 		if err != nil {
 			return nil, nil, err
 		}
 		turns, err := IStar(in.Returns, p.Rewards, in.Groups, o.StepWeight, o)
-		if o.CodeForm {
+		if codeForm.On(o) {
 			turns, err = IStarCode(in.Returns, overLargest(p.Rewards), in.Groups, o.StepWeight)
 		}
 		advantages, _, err := in.byTurn(turns, err)
@@ -55,7 +68,7 @@ func Prefer(in Input, o Options) (Preferences, error) {
 	}
 	var out Preferences
 	var err error
-	if out.Rewards, err = StepRewards(byTurns(in.PRM, in.Turns), byTurns(in.Old, in.Turns), o.beta()); err != nil {
+	if out.Rewards, err = StepRewards(byTurns(in.PRM, in.Turns), byTurns(in.Old, in.Turns), beta.Number(o)); err != nil {
 		return Preferences{}, err
 	}
 	scores := make([]float64, len(out.Rewards))
@@ -63,7 +76,7 @@ func Prefer(in Input, o Options) (Preferences, error) {
 		for _, r := range turns {
 			scores[row] += r
 		}
-		if o.CodeForm && len(turns) > 0 {
+		if codeForm.On(o) && len(turns) > 0 {
 			scores[row] /= float64(len(turns))
 		}
 	}
@@ -86,8 +99,8 @@ func Prefer(in Input, o Options) (Preferences, error) {
 	}
 	for row, g := range loss.PreferenceGradient(scores, out.Pairs) {
 		weights := make([]float64, in.Lengths[row])
-		w := -float64(g * o.beta())
-		if o.CodeForm && len(in.Turns[row]) > 0 {
+		w := -float64(g * beta.Number(o))
+		if codeForm.On(o) && len(in.Turns[row]) > 0 {
 			w /= float64(len(in.Turns[row]))
 		}
 		for _, s := range in.Turns[row] {
@@ -98,14 +111,6 @@ func Prefer(in Input, o Options) (Preferences, error) {
 		out.Weights = append(out.Weights, weights)
 	}
 	return out, nil
-}
-
-// beta is β of iStar.
-func (o Options) beta() float64 {
-	if o.Beta == 0 {
-		return 0.05
-	}
-	return o.Beta
 }
 
 // byTurns cuts the tokens of rows into turns, [rows][turns][tokens].

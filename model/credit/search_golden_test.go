@@ -196,7 +196,7 @@ func TestIStarGolden(t *testing.T) {
 		for _, form := range []struct {
 			o    Options
 			loss float64
-		}{{Options{Beta: c.In.Beta}, c.Out.LossSum}, {Options{Beta: c.In.Beta, CodeForm: true}, c.Out.LossMeanSteps}} {
+		}{{Options{Own: Own{"beta": c.In.Beta}}, c.Out.LossSum}, {Options{Own: Own{"beta": c.In.Beta, "code_form": true}}, c.Out.LossMeanSteps}} {
 			p, err := Prefer(in, form.o)
 			require.NoError(t, err)
 			within(t, g.Tolerance, r, p.Rewards)

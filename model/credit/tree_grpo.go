@@ -2,12 +2,19 @@ package credit
 
 import "fmt"
 
+// treesAlone normalises the group's z again in the tree and uses that alone, as the authors' code does.
+// Without it the z of the tree and of the group are added, as in the paper.
+var treesAlone = Option{
+	Name: "trees_alone", Switch: true, Source: "Tree-GRPO (arXiv 2509.21240); its code: true",
+	Doc: "Compares the leaves of a tree with each other alone (%s): the group's z is normalised again in the tree, and how good a tree is beside others is lost.",
+}
+
 var treeGRPO = Algorithm{
 	Name: "tree_grpo", By: "the leaves of the tree and those of the group (Tree-GRPO)",
 	Formula: "A = z(R in its tree) + z(R in G), z = (R − mean) / (std + ε); trees_alone: z(z(R in G) in its tree)", Paper: "Tree-GRPO, arXiv 2509.21240", File: "tree_grpo.go",
-	Compares: true, Search: "tree", Reads: []string{"normalize_by_std", "epsilon", "floor", "trees_alone"},
+	Compares: true, Search: "tree", Reads: []string{"normalize_by_std", "epsilon", "floor"}, Own: []Option{treesAlone},
 	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
-		if o.TreesAlone {
+		if treesAlone.On(o) {
 			return in.byRow(TreeGRPOCode(in.Returns, in.Groups, in.Trees, o))
 		}
 		return in.byRow(TreeGRPO(in.Returns, in.Groups, in.Trees, o))

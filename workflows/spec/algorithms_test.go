@@ -36,7 +36,7 @@ func algorithmTables() map[string]string {
 	algorithms.WriteString("| `credit.algorithm` | advantage | file | source | critic | compares | reads of `credit` |\n|---|---|---|---|---|---|---|\n")
 	for _, a := range credit.Algorithms {
 		fmt.Fprintf(&algorithms, "| `%s` | %s | [%s](../model/credit/%s) | %s | %s | %s | %s |\n",
-			a.Name, a.Formula, a.File, a.File, a.Paper, yes(a.Critic), yes(a.Compares), code(a.Reads...))
+			a.Name, a.Formula, a.File, a.File, a.Paper, yes(a.Critic), yes(a.Compares), code(a.Fields()...))
 	}
 	methods.WriteString("| `selection.method` | kept | file | source | reads |\n|---|---|---|---|---|\n")
 	for _, m := range selection.Methods {
@@ -77,7 +77,7 @@ func TestAlgorithmsPageHasTheTables(t *testing.T) {
 func TestTablesNameFields(t *testing.T) {
 	var read []string
 	for _, a := range credit.Algorithms {
-		read = append(read, a.Reads...)
+		read = append(read, a.Fields()...)
 	}
 	for _, r := range rules {
 		if key, found := strings.CutPrefix(r.path, "credit."); found && key != "algorithm" {

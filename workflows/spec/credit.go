@@ -78,7 +78,7 @@ func algorithms(fits func(credit.Algorithm) bool) []string {
 
 // readersOf are the algorithms that read a field of the section credit, for people.
 func readersOf(field string) string {
-	return strings.Join(algorithms(func(a credit.Algorithm) bool { return slices.Contains(a.Reads, field) }), ", ")
+	return strings.Join(algorithms(func(a credit.Algorithm) bool { return slices.Contains(a.Fields(), field) }), ", ")
 }
 
 // waysOfCredit says how each algorithm makes advantages of rewards.

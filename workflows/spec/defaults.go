@@ -81,7 +81,7 @@ func between(low, high float64) span { return span{low: low, high: high} }
 // default that differs between the starter (a model of about a million parameters,
 // trained from nothing) and a pretrained model is given for both. This table is the only
 // place that says what a field means and what it may be; docs/spec.md is written from it.
-var rules = []*rule{
+var rules = withOwn([]*rule{
 	{path: "description", typ: typeString, value: "", source: fromOurs,
 		text: printable(1000), textAllowed: "a text of at most 1000 characters without control characters",
 		doc: "Free text for people; it changes nothing."},
@@ -293,32 +293,6 @@ var rules = []*rule{
 		doc: "The smallest share of a state's value that a new return replaces (" + readersOf("baseline_rate") + "); 0 gives the mean of all returns so far."},
 	{path: "credit.step_weight", typ: typeNumber, value: 1.0, span: between(0, 1000), source: "GiGPO (arXiv 2505.10978); iStar (arXiv 2509.19199)",
 		doc: "The weight of the comparison between turns (" + readersOf("step_weight") + "): GiGPO's ω, iStar's α."},
-	{path: "credit.over_turns", typ: typeBool, value: false, source: "GiGPO (arXiv 2505.10978); verl-agent: true",
-		doc: "Takes the group's mean and standard deviation over turns instead of trajectories (" + readersOf("over_turns") + "): longer trajectories count more."},
-	{path: "credit.trees_alone", typ: typeBool, value: false, source: "Tree-GRPO (arXiv 2509.21240); its code: true",
-		doc: "Compares the leaves of a tree with each other alone (" + readersOf("trees_alone") + "): the group's z is normalised again in the tree, and how good a tree is beside others is lost."},
-	{path: "credit.beta", typ: typeNumber, span: span{low: 0, high: 100, openLow: true}, source: "iStar (arXiv 2509.19199)",
-		doc: "The reward for each nat by which the process reward model prefers a token to the policy that sampled it (" + readersOf("beta") + "). Default: 0.05."},
-	{path: "credit.code_form", typ: typeBool, value: false, source: "the papers; their code: true",
-		doc: "Takes the forms of the authors' code where they differ from the paper (" + readersOf("code_form") + "). In istar: step rewards over the batch's largest, compared with the first turns alone, and a trajectory's score as the mean over its turns. In agent_prm: outcomes of −1 and 1, discounted from the start."},
-	{path: "credit.segment_lambda", typ: typeNumber, span: span{low: 0, high: 1, openLow: true}, source: "HiPER (arXiv 2602.16165)",
-		doc: "λ over the segments under one subgoal (" + readersOf("segment_lambda") + "). Default: 0.95."},
-	{path: "credit.keep_reward", typ: typeNumber, span: between(-1000, 1000), source: "HiPER; its ALFWorld: −0.3",
-		doc: "Added to the reward of each turn that keeps its subgoal (" + readersOf("keep_reward") + "). Default: 0."},
-	{path: "credit.keep_shared", typ: typeBool, value: false, source: "HiPER; its WebShop: true, with −3.5",
-		doc: "Multiplies `credit.keep_reward` by the trajectory's share of such turns and divides it among them (" + readersOf("keep_shared") + ")."},
-	{path: "credit.changed_reward", typ: typeNumber, span: between(-1000, 1000), source: "HiPER; its code: −0.3",
-		doc: "Added where a turn keeps its subgoal and writes another (" + readersOf("changed_reward") + "). Default: 0."},
-	{path: "credit.invalid_penalty", typ: typeNumber, span: between(0, 1000), source: "HiPER; its code: 0.1",
-		doc: "Subtracted from the reward of a turn without a legal action (" + readersOf("invalid_penalty") + "). Default: 0."},
-	{path: "credit.bootstrap", typ: typeBool, value: false, source: "HiPER; its ALFWorld: true",
-		doc: "A trajectory that a limit of tokens ended goes on with the critic's last value (" + readersOf("bootstrap") + ")."},
-	{path: "credit.entropy_gain", typ: typeNumber, span: span{low: 0, high: 100, openLow: true}, source: "EMPG (arXiv 2509.09265)",
-		doc: "How strongly a turn's entropy scales its advantage (" + readersOf("entropy_gain") + "): by e^(−entropy_gain × h), where h is 0 for the smallest entropy of the batch and 1 for the largest. Default: 1."},
-	{path: "credit.future_gain", typ: typeNumber, span: span{low: 0, high: 100, openLow: true}, source: "EMPG",
-		doc: "How strongly the entropy of the next turn reduces the bonus `credit.clarity` (" + readersOf("future_gain") + "). Default: 1."},
-	{path: "credit.clarity", typ: typeNumber, span: span{low: 0, high: 100, openLow: true}, source: "EMPG",
-		doc: "The bonus of a turn whose next turn has the smallest entropy of the batch (" + readersOf("clarity") + "). Default: 0.1."},
 
 	{path: "update.learning_rate", typ: typeNumber, starter: 3e-4, loaded: 1e-6, span: between(0, 1), knob: true, source: fromOurs + " for the starter (1e-3 is unstable, 1e-4 three times slower); " + fromRagen,
 		doc: "AdamW's learning rate, before warm-up and decay."},
@@ -492,4 +466,4 @@ var rules = []*rule{
 		doc: "The iterations in a row of `stop.success.at_least`, beside which it is given."},
 	{path: "schedule", typ: typeObjects, elements: scheduleRules, most: maxScheduled, source: fromOurs + ", none",
 		doc: "Settings as functions of the iteration, in addition to warm-up and decay of the learning rate. The entries of a field follow each other. What an iteration used is in its manifest's settings. change-knob refuses a field of the schedule."},
-}
+})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 )
 
@@ -23,6 +24,12 @@ func leafPaths(t reflect.Type, prefix string) []string {
 		}
 		if typ.Kind() == reflect.Struct && typ != reflect.TypeFor[collapse.Config]() {
 			paths = append(paths, leafPaths(typ, prefix+name+".")...)
+			continue
+		}
+		if f.Type == reflect.TypeFor[credit.Own]() {
+			for _, o := range credit.OwnOptions() {
+				paths = append(paths, prefix+o.Name)
+			}
 			continue
 		}
 		paths = append(paths, prefix+name)

@@ -16,6 +16,7 @@ import (
 	"cmp"
 	"encoding/json"
 
+	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 )
 
@@ -237,22 +238,8 @@ type Credit struct {
 	Whiten         bool    `json:"whiten"`
 	BaselineRate   float64 `json:"baseline_rate"`
 	StepWeight     float64 `json:"step_weight"`
-	OverTurns      bool    `json:"over_turns,omitzero"`
-	TreesAlone     bool    `json:"trees_alone,omitzero"`
-	// Beta is iStar's; 0 where it is left out, see credit.Prefer.
-	Beta     float64 `json:"beta,omitzero"`
-	CodeForm bool    `json:"code_form,omitzero"`
-	// HiPER's; 0 where they are left out, see credit.HiPEROptions and credit.HiPERShaping.
-	SegmentLambda  float64 `json:"segment_lambda,omitzero"`
-	KeepReward     float64 `json:"keep_reward,omitzero"`
-	KeepShared     bool    `json:"keep_shared,omitzero"`
-	ChangedReward  float64 `json:"changed_reward,omitzero"`
-	InvalidPenalty float64 `json:"invalid_penalty,omitzero"`
-	Bootstrap      bool    `json:"bootstrap,omitzero"`
-	// EMPG's; 0 where they are left out, see credit.Modulation.
-	EntropyGain float64 `json:"entropy_gain,omitzero"`
-	FutureGain  float64 `json:"future_gain,omitzero"`
-	Clarity     float64 `json:"clarity,omitzero"`
+	// Own are the fields of single algorithms, which stand beside the others in JSON.
+	Own credit.Own `json:"-"`
 }
 
 // Update is the loss and the optimizer, AdamW.

@@ -89,13 +89,17 @@ func field(v reflect.Value, path string, make bool) (reflect.Value, bool) {
 		}
 		return field(f, rest, make)
 	}
-	return reflect.Value{}, false
+	return ownField(v, path)
 }
 
 // set writes a value that a rule read, or its default, into the field of the
 // struct that target points to.
 func set(target any, path string, value any) {
-	f, ok := field(reflect.ValueOf(target).Elem(), path, true)
+	into := reflect.ValueOf(target).Elem()
+	if setOwn(into, path, value) {
+		return
+	}
+	f, ok := field(into, path, true)
 	if !ok || f.Type() != reflect.TypeOf(value) {
 		// The rules and the types are one table apart, and a test holds them together.
 		panic(fmt.Sprintf("spec: no field %s of type %T", path, value))

@@ -52,7 +52,7 @@ func Methods() []Method {
 		{Name: "state_baseline", Setting: "true values", estimate: algorithm("state_baseline", credit.Options{})},
 		{Name: "gigpo", Setting: "γ 0.95", estimate: algorithm("gigpo", with(grpo, func(o *credit.Options) { o.Gamma, o.StepWeight = 0.95, 1 }))},
 		{Name: "gigpo", Setting: "γ 0.95, F = 1", estimate: algorithm("gigpo", credit.Options{Gamma: 0.95, StepWeight: 1})},
-		{Name: "gigpo", Setting: "γ 0.95, over_turns: verl-agent", estimate: algorithm("gigpo", with(grpo, func(o *credit.Options) { o.Gamma, o.StepWeight, o.OverTurns = 0.95, 1, true }))},
+		{Name: "gigpo", Setting: "γ 0.95, over_turns: verl-agent", estimate: algorithm("gigpo", with(grpo, func(o *credit.Options) { o.Gamma, o.StepWeight, o.Own = 0.95, 1, credit.Own{"over_turns": true} }))},
 		{Name: "dr_mas", Setting: "an agent a turn", estimate: algorithm("dr_mas", grpo)},
 		{Name: "blockwise", Setting: "outcome: steps left", estimate: func(b Batch) ([][]float64, error) {
 			turns, _, err := credit.Blockwise(b.Rewards, b.Groups, b.Outcomes)
