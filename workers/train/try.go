@@ -38,6 +38,9 @@ type Tried struct {
 
 // TriedReply is a reply of a first turn.
 type TriedReply struct {
+	// Group and Member say which trajectory's first turn it is.
+	Group  int `json:"group"`
+	Member int `json:"member"`
 	// Prompt is the text that the policy was given, shortened in the middle. Reply follows it.
 	Prompt string `json:"prompt"`
 	Reply  string `json:"reply"`
@@ -47,11 +50,29 @@ type TriedReply struct {
 	// Truncated says that the length limit cut it.
 	Truncated bool `json:"truncated"`
 	Tokens    int  `json:"tokens"`
+	// Turns are all turns of the trajectory, in ids.
+	Turns []TriedTurn `json:"turns"`
+}
+
+// TriedTurn is a turn in ids.
+type TriedTurn struct {
+	// Context is all that the policy was given: the prompt, and in later turns what came before.
+	Context []int32 `json:"context"`
+	// Sampled is its reply, with the id that ended it.
+	Sampled []int32 `json:"sampled"`
+}
+
+// TryOptions say how a policy is tried.
+type TryOptions struct {
+	// Groups is the most groups that are sampled.
+	Groups int
+	// Replies is the most replies that are shown.
+	Replies int
+	// Greedy selects the likeliest token in place of sampling at the spec's temperature.
+	Greedy bool
 }
 
 const (
-	// triedReplies is how many replies a trial shows.
-	triedReplies = 3
 	// promptRunes is how much of a prompt it shows, in characters.
 	promptRunes = 400
 	// warmStartChunks is how many chunks a warm start is made in, at most.
@@ -64,13 +85,13 @@ type Trial struct {
 	runner   *Runner
 	resolved activities.ResolveResult
 	spec     spec.Train
+	options  TryOptions
 	say      func(string)
 }
 
-// Try resolves a spec for trials of its policy with at most so many groups. text is the spec's JSON,
-// and say receives progress. The error is an ErrTry for a run that continues another one, and for
+// Try resolves a spec for trials of its policy. text is the spec's JSON, and say receives progress. The error is an ErrTry for a run that continues another one, and for
 // environments outside this program.
-func (r *Runner) Try(ctx context.Context, text []byte, groups int, say func(string)) (*Trial, error) {
+func (r *Runner) Try(ctx context.Context, text []byte, o TryOptions, say func(string)) (*Trial, error) {
 	t, err := spec.Decode(text, run.Known())
 	if err != nil {
 		return nil, err
@@ -89,7 +110,7 @@ func (r *Runner) Try(ctx context.Context, text []byte, groups int, say func(stri
 	if t, err = run.ReadSpec(ctx, r.Host.Store, resolved.Spec); err != nil {
 		return nil, err
 	}
-	return &Trial{runner: r, resolved: resolved, spec: tried(t, groups), say: say}, nil
+	return &Trial{runner: r, resolved: resolved, spec: tried(t, o.Groups), options: o, say: say}, nil
 }
 
 // WarmStart is how many supervised updates the spec asks for.
@@ -133,11 +154,15 @@ func (t *Trial) Sample(ctx context.Context, warmStart int) (Tried, error) {
 		return Tried{}, err
 	}
 	version.State = restored.State
+	settings := spec.SettingsOf(s)
+	if t.options.Greedy {
+		settings.Rollout.Temperature = 0
+	}
 	var turns []store.TurnRefs
 	for alive := 1; alive > 0; {
 		turn := len(turns) + 1
 		t.say(fmt.Sprintf("sampling %d trajectories, turn %d of at most %d (programs are compiled first)", s.Rollout.Trajectories(), turn, s.Rollout.Turns))
-		in := activities.GenerateInput{Policy: version, Settings: spec.SettingsOf(s), Turn: turn, Turns: turns}
+		in := activities.GenerateInput{Policy: version, Settings: settings, Turn: turn, Turns: turns}
 		generated, err := t.runner.Device.Generate(ctx, in)
 		if err != nil {
 			return Tried{}, err
@@ -198,16 +223,36 @@ func (t *Trial) measure(ctx context.Context, of activities.Run, refs []store.Tur
 		Valid: float64(m["valid/mean"]), Success: float64(m["success/mean"]), Truncated: float64(m["truncated/mean"]),
 		Tokens: float64(m["response_length/mean"]) / float64(m["turns/mean"]), Turns: float64(m["turns/mean"]),
 	}
-	for k := range min(triedReplies, len(rows)) {
-		// Of different groups, where there are several, and of different members.
-		i := k*task.Groups/triedReplies*task.Members + k*task.Members/triedReplies
-		prompt, sampled := rows[i].Turn(0)
-		out.Replies = append(out.Replies, TriedReply{
-			Prompt: shorten(rc.Tokenizer.Decode(prompt)), Reply: rc.Tokenizer.Decode(sampled), Actions: append([]string{}, rows[i].Executes(0)...),
+	for _, i := range shown(t.options.Replies, task.Groups, task.Members) {
+		row := rows[i]
+		prompt, sampled := row.Turn(0)
+		reply := TriedReply{
+			Group: int(row.Group), Member: int(row.Member),
+			Prompt: shorten(rc.Tokenizer.Decode(prompt)), Reply: rc.Tokenizer.Decode(sampled), Actions: append([]string{}, row.Executes(0)...),
 			Valid: turns[0].Step[i].Valid, Truncated: turns[0].Generate[i].Truncated, Tokens: len(sampled),
-		})
+		}
+		for k := range row.PromptLengths {
+			context, sampled := row.Turn(k)
+			reply.Turns = append(reply.Turns, TriedTurn{Context: context, Sampled: sampled})
+		}
+		out.Replies = append(out.Replies, reply)
 	}
 	return out, nil
+}
+
+// shown are the rows whose replies are shown, in order: at most so many, of different groups where there are
+// several, and of different members.
+func shown(replies, groups, members int) []int {
+	n := min(replies, groups*members)
+	var rows []int
+	for k := range n {
+		if n > groups { // spread over all rows
+			rows = append(rows, k*groups*members/n)
+		} else {
+			rows = append(rows, k*groups/n*members+k*members/n)
+		}
+	}
+	return rows
 }
 
 // shorten leaves the middle of a long text out.

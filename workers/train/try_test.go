@@ -2,6 +2,7 @@ package train_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestTry(t *testing.T) {
 	).Replace(everything)
 	var said strings.Builder
 	begin := func(groups int) *train.Trial {
-		trial, err := train.New(e, store.NewMemory()).Try(t.Context(), []byte(text), groups, func(line string) { fmt.Fprintln(&said, line) })
+		trial, err := train.New(e, store.NewMemory()).Try(t.Context(), []byte(text), train.TryOptions{Groups: groups, Replies: 3}, func(line string) { fmt.Fprintln(&said, line) })
 		require.NoError(t, err)
 		require.Equal(t, 40, trial.WarmStart())
 		return trial
@@ -69,12 +70,62 @@ func TestTryIsPlain(t *testing.T) {
 			`"turns": 1`, `"turns": 2, `+rollout,
 			`"update": {`, `"update": {"mismatch": {"regime": "decoupled"}, `,
 		).Replace(everything)
-		trial, err := train.New(e, store.NewMemory()).Try(t.Context(), []byte(text), 4, func(string) {})
+		trial, err := train.New(e, store.NewMemory()).Try(t.Context(), []byte(text), train.TryOptions{Groups: 4, Replies: 3}, func(string) {})
 		require.NoError(t, err)
 		got, err := trial.Sample(t.Context(), trial.WarmStart())
 		require.NoError(t, err)
 		require.Equal(t, 4, got.Trajectories)
 		require.Greater(t, got.Turns, 1.0)
+	}
+}
+
+// A greedy trial selects the same tokens whatever the seed, and its replies have the ids of all their turns.
+func TestTryGreedy(t *testing.T) {
+	e, err := engine()
+	require.NoError(t, err)
+	text := strings.NewReplacer(
+		`"environment": {"name": "bandit"}`, `"environment": {"name": "frozenlake", "options": {"slippery": false, "instances": 1}}`,
+		`"turns": 1`, `"turns": 2`, `"groups": 2, "group_size": 2`, `"groups": 3, "group_size": 2`,
+	).Replace(everything)
+	sample := func(o train.TryOptions) train.Tried {
+		trial, err := train.New(e, store.NewMemory()).Try(t.Context(), []byte(text), o, func(string) {})
+		require.NoError(t, err)
+		got, err := trial.Sample(t.Context(), 0)
+		require.NoError(t, err)
+		return got
+	}
+	for name, c := range map[string]struct {
+		options train.TryOptions
+		rows    [][2]int // the groups and members of the replies
+	}{
+		"greedy":               {train.TryOptions{Groups: 3, Replies: 6, Greedy: true}, [][2]int{{0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 0}, {2, 1}}},
+		"at the temperature":   {train.TryOptions{Groups: 3, Replies: 100}, [][2]int{{0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 0}, {2, 1}}},
+		"replies of fewer":     {train.TryOptions{Groups: 3, Replies: 4}, [][2]int{{0, 0}, {0, 1}, {1, 1}, {2, 0}}},
+		"a reply a group":      {train.TryOptions{Groups: 3, Replies: 3}, [][2]int{{0, 0}, {1, 0}, {2, 1}}},
+		"a reply of one group": {train.TryOptions{Groups: 1, Replies: 1}, [][2]int{{0, 0}}},
+		"no reply":             {train.TryOptions{Groups: 3}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := sample(c.options)
+			var rows [][2]int
+			replies := map[string]bool{}
+			for _, r := range got.Replies {
+				rows = append(rows, [2]int{r.Group, r.Member})
+				replies[fmt.Sprint(r.Turns[0].Sampled)] = true
+				require.Len(t, r.Turns[0].Sampled, r.Tokens)
+				for k, turn := range r.Turns[1:] {
+					before := append(slices.Clone(r.Turns[k].Context), r.Turns[k].Sampled...)
+					require.Equal(t, before, turn.Context[:len(before)], "a context begins with what came before")
+					require.NotEmpty(t, turn.Sampled)
+				}
+			}
+			require.Equal(t, c.rows, rows)
+			if c.options.Greedy {
+				require.Len(t, replies, 1, "one lake, so one reply")
+			} else if len(rows) == 6 {
+				require.Greater(t, len(replies), 1)
+			}
+		})
 	}
 }
 
@@ -86,10 +137,10 @@ func TestTryRefuses(t *testing.T) {
 		`{"environment":{"name":"bandit"},"rollout":{"turns":1},"from":{"run":"other","iteration":3}}`: "iteration 3 of run other",
 		`{"environment":{"name":"foreign","options":{"name":"guess"}},"rollout":{"turns":1}}`:          "outside this program",
 	} {
-		_, err := train.New(e, store.NewMemory()).Try(t.Context(), []byte(text), 4, func(string) {})
+		_, err := train.New(e, store.NewMemory()).Try(t.Context(), []byte(text), train.TryOptions{Groups: 4, Replies: 3}, func(string) {})
 		require.ErrorIs(t, err, train.ErrTry)
 		require.ErrorContains(t, err, want)
 	}
-	_, err = train.New(e, store.NewMemory()).Try(t.Context(), []byte(`{"environment":{"name":"bandits"}}`), 4, func(string) {})
+	_, err = train.New(e, store.NewMemory()).Try(t.Context(), []byte(`{"environment":{"name":"bandits"}}`), train.TryOptions{Groups: 4}, func(string) {})
 	require.ErrorContains(t, err, "environment.name")
 }
