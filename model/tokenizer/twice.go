@@ -78,7 +78,7 @@ func readJSON(files map[string][]byte, name string, into any) error {
 // of the same content, and new ones are added at the end; special_tokens_map.json and
 // added_tokens.json are not read. Without it, special_tokens_map.json takes the place of the special
 // tokens in tokenizer_config.json, and the tokens of added_tokens.json that tokenizer.json lacks are
-// added at the end.
+// added at the end. A special token that either names and that is no added token becomes one.
 func (t *Tokenizer) settle(files map[string][]byte) (content []byte, config configFile, err error) {
 	if err := readJSON(files, "tokenizer_config.json", &config); err != nil {
 		return nil, config, err
@@ -108,7 +108,11 @@ func (t *Tokenizer) settle(files map[string][]byte) (content []byte, config conf
 	} else {
 		t.warnUnread(files)
 	}
-	if len(wanted) == 0 {
+	named, err := namedSpecials(files, config.Added == nil)
+	if err != nil {
+		return nil, config, err
+	}
+	if len(wanted)+len(named) == 0 {
 		return content, config, nil
 	}
 	if json.Unmarshal(content, &own) != nil { // parse says why
@@ -155,7 +159,22 @@ func (t *Tokenizer) settle(files map[string][]byte) (content []byte, config conf
 		}
 		t.warnings = append(t.warnings, fmt.Sprintf("%s has the added token %q, which tokenizer.json lacks: it is added, as transformers does",
 			from, a.Content))
-		merged = append(merged, a.entry(at))
+		merged, place[a.Content] = append(merged, a.entry(at)), len(merged)
+	}
+	for _, a := range named {
+		if _, there := place[a.Content]; there {
+			continue
+		}
+		at, inVocabulary := own.Model.Vocab[a.Content]
+		if eos, err := tokenName(config.EOS); err == nil && !inVocabulary && a.Content == eos {
+			return nil, config, fmt.Errorf("%w: eos_token %q is no token of tokenizer.json: no turn would end", ErrFiles, eos)
+		}
+		if !inVocabulary {
+			at, next = next, next+1
+		}
+		changed = true
+		t.warnings = append(t.warnings, fmt.Sprintf("the special token %q is no added token of tokenizer.json: it is added, as transformers does", a.Content))
+		merged, place[a.Content] = append(merged, a.entry(at)), len(merged)
 	}
 	if !changed {
 		return content, config, nil
