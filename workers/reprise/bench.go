@@ -32,7 +32,9 @@ it away:
               of one of 42 M parameters, decoding with rows of equal and of unequal
               lengths; in turns with torch and transformers, if $REPRISE_PYTHON or
               python3 has them (goals beside torch held to AVX2: 1.1 times its speed
-              forward, once in training, and those of docs/benchmarks.md for decoding)
+              forward, once in training, and those of docs/benchmarks.md for decoding).
+              --model FOLDER: of that model's architecture in place of both, with
+              16 rows of 64 new tokens after a prompt of 150
   tax         an iteration through Temporal and S3, over the same activities called
               directly in one process right before its update, split by step; goals: at
               most 1.12 for the demo's iteration, 1.07 for one of twice the groups
@@ -52,6 +54,7 @@ less certain; the machine's load is printed.`,
 		Example: `  reprise bench
   reprise bench --part env
   reprise bench --part speed,tax --rounds 6
+  REPRISE_PYTHON=/tmp/torch/bin/python reprise bench --part speed --model .reprise/smollm2-135m
   reprise bench --json > bench.json`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -69,6 +72,7 @@ less certain; the machine's load is printed.`,
 	f.StringSliceVar(&o.Parts, "part", bench.Parts, "which parts are measured")
 	f.StringVar(&o.Preset, "preset", "bandit-demo", "the preset whose iterations are measured")
 	f.StringVar(&o.Tokenizer, "tokenizer", "", "a Hugging Face model folder whose tokenizer is measured, as the starter's is (default: a tiny Qwen's, in the repository)")
+	f.StringVar(&o.Model, "model", "", "a model folder whose architecture's speed is measured in place of the starter's and the wide policy's, with drawn weights")
 	f.IntVar(&o.Repeats, "repeats", 9, "how often each program and algorithm is timed; compared updates half as often")
 	f.IntVar(&o.Rounds, "rounds", 3, "turns of each comparison: with Python, of the policy of 42 M parameters, of a sweep with the same runs by hand; tax has three times as many, and twice as many of twice the groups")
 	f.IntVar(&o.Iterations, "iterations", 12, "iterations a turn; the first and the last are not counted")

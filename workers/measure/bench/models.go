@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/reprise-rl/reprise/activities/device"
@@ -52,4 +53,18 @@ func tokenizerFiles(folder string) (map[string][]byte, error) {
 		return nil, fmt.Errorf("tokenizer of %s: %w", folder, err)
 	}
 	return files, nil
+}
+
+// architecture is the configuration of a model folder. Its weights are not read: a program takes as long with drawn
+// ones.
+func architecture(folder string) (model.Config, error) {
+	text, err := os.ReadFile(filepath.Join(folder, model.ConfigFile))
+	if err != nil {
+		return model.Config{}, fmt.Errorf("--model: %w", err)
+	}
+	c, err := model.ParseConfig(text)
+	if err != nil {
+		return model.Config{}, fmt.Errorf("--model %s: %w", folder, err)
+	}
+	return c, nil
 }

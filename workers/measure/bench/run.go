@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -62,6 +63,9 @@ type Options struct {
 	// Preset names the preset whose iterations are measured, Tokenizer a model folder whose
 	// tokenizer is measured in addition to the starter's.
 	Preset, Tokenizer string
+	// Model names a model folder whose architecture's speed is measured, in place of the starter's and the
+	// wide policy's.
+	Model string
 	// Repeats is how often each program and algorithm is timed, Rounds how often each side
 	// of a comparison runs, Iterations the iterations of a round.
 	Repeats, Rounds, Iterations int
@@ -251,17 +255,26 @@ func (s *benchmark) report(ctx context.Context) error {
 var (
 	starterShape = speed.Shape{Tokens: 128, MicroBatch: 16, MicroBatches: 4, Rows: 64, PromptTokens: 64, NewTokens: 64, BlockRows: 512}
 	wideShape    = speed.Shape{Tokens: 128, MicroBatch: 4, MicroBatches: 2, Rows: 16, PromptTokens: 32, NewTokens: 32, BlockRows: 128}
+	folderShape  = speed.Shape{Tokens: 214, MicroBatch: 4, MicroBatches: 2, Rows: 16, PromptTokens: 150, NewTokens: 64, BlockRows: 32}
 )
 
 // leastWork is how long each kind of work is repeated in a turn.
 const leastWork = 300 * time.Millisecond
 
 func (s *benchmark) speed(ctx context.Context) error {
+	subjects := []speed.Subject{
+		{Name: "starter", Config: device.StarterConfig(s.starter), Shape: starterShape, Turns: s.Repeats, Least: leastWork, DecodingGoal: 2},
+		{Name: "wide", Config: speed.Wide(), Shape: wideShape, Turns: s.Rounds, Least: leastWork, DecodingGoal: 1.2},
+	}
+	if s.Model != "" {
+		c, err := architecture(s.Model)
+		if err != nil {
+			return err
+		}
+		subjects = []speed.Subject{{Name: filepath.Base(s.Model), Config: c, Shape: folderShape, Turns: s.Rounds, Least: leastWork, DecodingGoal: 1.5}}
+	}
 	return s.onDevice(func(d *model.Device) error {
-		got, err := speed.Measure(ctx, d, []speed.Subject{
-			{Name: "starter", Config: device.StarterConfig(s.starter), Shape: starterShape, Turns: s.Repeats, Least: leastWork, DecodingGoal: 2},
-			{Name: "wide", Config: speed.Wide(), Shape: wideShape, Turns: s.Rounds, Least: leastWork, DecodingGoal: 1.2},
-		}, python(), s.say)
+		got, err := speed.Measure(ctx, d, subjects, python(), s.say)
 		if err == nil {
 			s.r.Speed = &got
 		}

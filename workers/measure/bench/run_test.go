@@ -227,3 +227,19 @@ func TestBenchReport(t *testing.T) {
 	_, err := Run(t.Context(), Options{Preset: "bandit-demo"}, &bytes.Buffer{})
 	require.ErrorContains(t, err, "--rounds")
 }
+
+func TestArchitecture(t *testing.T) {
+	folder := t.TempDir()
+	_, err := architecture(folder)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	write := func(text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "config.json"), []byte(text), 0o600))
+	}
+	write("{}")
+	_, err = architecture(folder)
+	require.ErrorContains(t, err, "--model "+folder)
+	write(string(speed.Wide().JSON()))
+	got, err := architecture(folder)
+	require.NoError(t, err)
+	require.Equal(t, speed.Wide().Parameters(), got.Parameters())
+}
