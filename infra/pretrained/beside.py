@@ -16,7 +16,7 @@ table with a row an environment:
   gaps             by how much transformers' logit of its own token exceeds that of Reprise's at the first differences,
                    the least and the most. A gap of 1e-4 or less is a tie within the error of float32
 
-Times are not measured. It takes about 20 minutes on two cores. --json FILE keeps the counts and each difference."""
+Times are not measured. It takes about 20 minutes on two cores. --think: replies begin with a thought. --json FILE keeps the counts and each difference."""
 
 import argparse
 import collections
