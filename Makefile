@@ -122,7 +122,7 @@ chaos: build servers bin/gotestsum plugin ## every kill of the matrix, and rando
 	@bin/gotestsum --format testname -- -count=1 -timeout 120m -run TestChaos ./workers/chaos -full $(CHAOSFLAGS)
 
 # BASE=REV: the commit to compare with; PRESETS=a,b: these presets alone.
-ledger: build servers plugin ## BASE=REV: the bits of every starter preset under REV and here, from outside: 15 to 25 minutes
+ledger: build servers plugin ## BASE=REV: the bits of every starter preset under REV and here, from outside: some 11 minutes
 	@$(GO) run ./infra/ledger -base '$(BASE)' -presets '$(PRESETS)'
 
 # SIZEDIR=/path: where the model of 2 GB is written, once. REPRISE_PYTHON=/path: a Python with torch
