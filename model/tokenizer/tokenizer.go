@@ -186,7 +186,8 @@ func (t *Tokenizer) VocabSize() int { return len(t.known) }
 // the tokenizer has ids that the model lacks.
 func (t *Tokenizer) Legal(vocab int) ([]bool, error) {
 	if len(t.known) > vocab {
-		return nil, fmt.Errorf("%w: its ids go up to %d, the model has %d", ErrVocabulary, len(t.known)-1, vocab)
+		last := len(t.known) - 1
+		return nil, fmt.Errorf("%w: its ids go up to %d (%q), the model has %d rows in its embedding", ErrVocabulary, last, t.Decode([]int32{int32(last)}), vocab)
 	}
 	legal := make([]bool, vocab)
 	copy(legal, t.known)

@@ -27,7 +27,7 @@ func TestLegal(t *testing.T) {
 	require.False(t, legal[508])
 	_, err = tok.Legal(507)
 	require.ErrorIs(t, err, ErrVocabulary)
-	require.EqualError(t, err, "tokenizer does not match the model's vocabulary: its ids go up to 507, the model has 507")
+	require.EqualError(t, err, "tokenizer does not match the model's vocabulary: its ids go up to 507 (\"<|im_end|>\"), the model has 507 rows in its embedding")
 }
 
 func TestEndOfTurn(t *testing.T) {
