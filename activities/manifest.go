@@ -58,8 +58,8 @@ type CommitResult struct {
 	Telemetry Telemetry `json:"telemetry"`
 }
 
-// Recorded is what a manifest says to the iterations after it: the inverse of the commit, but for
-// what only people read. base names the model in the store.
+// Recorded is what a manifest says to the iterations after it, as the input of its commit said it. base
+// names the model in the store.
 func Recorded(m *store.Manifest, base store.Ref) (CommitInput, error) {
 	c := CommitInput{
 		Run: Run{ID: m.Run, Spec: m.Spec, Base: base}, Branch: m.Branch, Iteration: m.Iteration,

@@ -41,7 +41,7 @@ var (
 	// PivotsTable has the newest pivots of the branch, if pivots are drawn.
 	PivotsTable = Table{"pivots", untilNext}
 	// ReferenceTable is no table but the manifest whose snapshot the scores are relative to; without
-	// it version 0 is the reference. After an iteration it is that of the next one (ReferenceAfter).
+	// it version 0 is the reference. A Head has the one that the next iteration uses (ReferenceAfter).
 	ReferenceTable = Table{"reference", untilNext}
 	// StatesTable has the values of initial states, if the algorithm keeps them.
 	StatesTable = Table{"states", untilNext}
@@ -82,11 +82,11 @@ func (t Tables) OfNext() Tables { return t.lasting(untilNext) }
 func (t Tables) OfRollout() Tables { return t.lasting(forRollout) }
 
 func (t Tables) lasting(how lasts) Tables {
-	var out Tables
+	out := Tables{}
 	for _, of := range declared {
-		if ref := t.Ref(of); ref != nil && of.lasts == how {
-			out = out.With(Tables{of.Name: *ref})
+		if ref, ok := t[of.Name]; ok && of.lasts == how {
+			out[of.Name] = ref
 		}
 	}
-	return out
+	return out.With(nil)
 }

@@ -21,7 +21,8 @@ type StateValueRow struct {
 // values after it to after, unless they are the same. It uses the returns of all trajectories that were played, selected or not, without the
 // penalty for the distance from the reference, which only selected ones have. It does
 // nothing for an algorithm that does not read them.
-func ObserveStates(ctx context.Context, s store.Store, in activities.CreditInput, dir string, all []episode.TrajectoryRow, after activities.Tables) (past []credit.StateValue, err error) {
+func ObserveStates(ctx context.Context, s store.Store, in activities.CreditInput, dir string,
+	all []episode.TrajectoryRow, after activities.Tables) (past []credit.StateValue, err error) {
 	c := in.Settings.Credit
 	if !c.ObservesStates() {
 		return nil, nil

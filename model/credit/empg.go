@@ -9,15 +9,15 @@ import (
 var (
 	entropyGain = Option{
 		Name: "entropy_gain", Default: 1, High: 100, Above: true, Source: "EMPG (arXiv 2509.09265)",
-		Doc: "How strongly a turn's entropy scales its advantage (%s): by e^(−entropy_gain × h), where h is 0 for the smallest entropy of the batch and 1 for the largest. Default: 1.",
+		Doc: "How strongly a turn's entropy scales its advantage (%s): by e^(−entropy_gain × h), where h is 0 for the smallest entropy of the batch and 1 for the largest.",
 	}
 	futureGain = Option{
 		Name: "future_gain", Default: 1, High: 100, Above: true, Source: "EMPG",
-		Doc: "How strongly the entropy of the next turn reduces the bonus `credit.clarity` (%s). Default: 1.",
+		Doc: "How strongly the entropy of the next turn reduces the bonus `credit.clarity` (%s).",
 	}
 	clarity = Option{
 		Name: "clarity", Default: 0.1, High: 100, Above: true, Source: "EMPG",
-		Doc: "The bonus of a turn whose next turn has the smallest entropy of the batch (%s). Default: 0.1.",
+		Doc: "The bonus of a turn whose next turn has the smallest entropy of the batch (%s).",
 	}
 )
 

@@ -9,11 +9,11 @@ import (
 var (
 	segmentLambda = Option{
 		Name: "segment_lambda", Default: 0.95, High: 1, Above: true, Source: "HiPER (arXiv 2602.16165)",
-		Doc: "λ over the segments under one subgoal (%s). Default: 0.95.",
+		Doc: "λ over the segments under one subgoal (%s).",
 	}
 	keepReward = Option{
 		Name: "keep_reward", Low: -1000, High: 1000, Source: "HiPER; its ALFWorld: −0.3",
-		Doc: "Added to the reward of each turn that keeps its subgoal (%s). Default: 0.",
+		Doc: "Added to the reward of each turn that keeps its subgoal (%s).",
 	}
 	keepShared = Option{
 		Name: "keep_shared", Switch: true, Source: "HiPER; its WebShop: true, with −3.5",
@@ -21,15 +21,15 @@ var (
 	}
 	changedReward = Option{
 		Name: "changed_reward", Low: -1000, High: 1000, Source: "HiPER; its code: −0.3",
-		Doc: "Added where a turn keeps its subgoal and writes another (%s). Default: 0.",
+		Doc: "Added where a turn keeps its subgoal and writes another (%s).",
 	}
 	invalidPenalty = Option{
 		Name: "invalid_penalty", High: 1000, Source: "HiPER; its code: 0.1",
-		Doc: "Subtracted from the reward of a turn without a legal action (%s). Default: 0.",
+		Doc: "Subtracted from the reward of a turn without a legal action (%s).",
 	}
 	bootstrap = Option{
 		Name: "bootstrap", Switch: true, Source: "HiPER; its ALFWorld: true",
-		Doc: "A trajectory that a limit of tokens ended goes on with the critic's last value (%s).",
+		Doc: "A trajectory that a limit of tokens ended continues with the critic's last value (%s).",
 	}
 )
 
@@ -37,7 +37,8 @@ var hiPER = Algorithm{
 	Name: "hiper", By: "the choice of a subgoal, the subgoal and the action apart (HiPER)",
 	Formula: "A^h of segments under one subgoal, A^l of turns inside of one, A^c of the choice to switch; each standardised over the batch", Paper: "HiPER, arXiv 2602.16165", File: "hiper.go",
 	Critic: true, Values: hiperValues, BySubgoals: true,
-	Reads: []string{"turn_gamma", "turn_lambda", "whiten"}, Own: []Option{segmentLambda, keepReward, keepShared, changedReward, invalidPenalty, bootstrap},
+	Reads:  []string{"turn_gamma", "turn_lambda", "whiten"},
+	Own:    []Option{segmentLambda, keepReward, keepShared, changedReward, invalidPenalty, bootstrap},
 	Learns: learnsSubgoals, Compute: bySubgoals,
 }
 
@@ -123,7 +124,9 @@ func bySubgoals(in Input, o Options) (advantages, returns [][]float64, err error
 		}); err != nil {
 			return nil, nil, err
 		}
-		a, err := HiPER(t, HiPEROptions{Gamma: o.TurnGamma, TurnLambda: o.TurnLambda, SegmentLambda: segmentLambda.Number(o), Bootstrap: bootstrap.On(o)})
+		a, err := HiPER(t, HiPEROptions{
+			Gamma: o.TurnGamma, TurnLambda: o.TurnLambda, SegmentLambda: segmentLambda.Number(o), Bootstrap: bootstrap.On(o),
+		})
 		if err != nil {
 			return nil, nil, fmt.Errorf("row %d: %w", row, err)
 		}

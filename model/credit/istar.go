@@ -12,7 +12,7 @@ var (
 	// beta is the reward for each nat by which the model prefers a token.
 	beta = Option{
 		Name: "beta", Default: 0.05, High: 100, Above: true, Source: "iStar (arXiv 2509.19199)",
-		Doc: "The reward for each nat by which the process reward model prefers a token to the policy that sampled it (%s). Default: 0.05.",
+		Doc: "The reward for each nat by which the process reward model prefers a token to the policy that sampled it (%s).",
 	}
 	codeForm = Option{
 		Name: "code_form", Switch: true, Source: "the papers; their code: true",

@@ -17,8 +17,8 @@ type Option struct {
 	// Low and High bound a number; Low itself is not allowed if Above.
 	Low, High float64
 	Above     bool
-	// Source says where the option comes from, Doc what it means, with %s where the names of the
-	// algorithms stand that read it.
+	// Source says where the option comes from; Doc says what it means, without its default, and has
+	// %s where the names of the algorithms stand that read it.
 	Source, Doc string
 }
 

@@ -187,7 +187,8 @@ func (t *Tokenizer) VocabSize() int { return len(t.known) }
 func (t *Tokenizer) Legal(vocab int) ([]bool, error) {
 	if len(t.known) > vocab {
 		last := len(t.known) - 1
-		return nil, fmt.Errorf("%w: its ids go up to %d (%q), the model has %d rows in its embedding", ErrVocabulary, last, t.Decode([]int32{int32(last)}), vocab)
+		return nil, fmt.Errorf("%w: its ids go up to %d (%q), the model has %d rows in its embedding",
+			ErrVocabulary, last, t.Decode([]int32{int32(last)}), vocab)
 	}
 	legal := make([]bool, vocab)
 	copy(legal, t.known)

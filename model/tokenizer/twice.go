@@ -129,6 +129,14 @@ func (t *Tokenizer) settle(files map[string][]byte) (content []byte, config conf
 	if highest >= next {
 		next = highest + 1
 	}
+	// idOf is the id of a token that is added: the vocabulary's, or the next one.
+	idOf := func(content string) int {
+		if id, ok := own.Model.Vocab[content]; ok {
+			return id
+		}
+		next++
+		return next - 1
+	}
 	changed := false
 	for _, id := range slices.Sorted(maps.Keys(wanted)) {
 		a := wanted[id]
@@ -148,11 +156,7 @@ func (t *Tokenizer) settle(files map[string][]byte) (content []byte, config conf
 			merged[i] = a.entry(own.Added[i].ID)
 			continue
 		}
-		inVocabulary := false
-		if at, inVocabulary = own.Model.Vocab[a.Content]; !inVocabulary {
-			at, next = next, next+1
-		}
-		if at != id {
+		if at = idOf(a.Content); at != id {
 			return nil, config, fmt.Errorf("%w: %s has the added token %q at id %d, which tokenizer.json lacks and transformers would "+
 				"give the id %d: save the tokenizer again by transformers' save_pretrained",
 				ErrFiles, from, a.Content, id, at)
@@ -165,15 +169,14 @@ func (t *Tokenizer) settle(files map[string][]byte) (content []byte, config conf
 		if _, there := place[a.Content]; there {
 			continue
 		}
-		at, inVocabulary := own.Model.Vocab[a.Content]
+		_, inVocabulary := own.Model.Vocab[a.Content]
 		if eos, err := tokenName(config.EOS); err == nil && !inVocabulary && a.Content == eos {
 			return nil, config, fmt.Errorf("%w: eos_token %q is no token of tokenizer.json: no turn would end", ErrFiles, eos)
 		}
-		if !inVocabulary {
-			at, next = next, next+1
-		}
+		at := idOf(a.Content)
 		changed = true
-		t.warnings = append(t.warnings, fmt.Sprintf("the special token %q is no added token of tokenizer.json: it is added, as transformers does", a.Content))
+		t.warnings = append(t.warnings, fmt.Sprintf("the special token %q is no added token of tokenizer.json: it is added, as "+
+			"transformers does", a.Content))
 		merged, place[a.Content] = append(merged, a.entry(at)), len(merged)
 	}
 	if !changed {

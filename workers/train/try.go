@@ -89,7 +89,8 @@ type Trial struct {
 	say      func(string)
 }
 
-// Try resolves a spec for trials of its policy. text is the spec's JSON, and say receives progress. The error is an ErrTry for a run that continues another one, and for
+// Try resolves a spec for trials of its policy. text is the spec's JSON, and say receives progress.
+// The error is an ErrTry for a run that continues another one, and for
 // environments outside this program.
 func (r *Runner) Try(ctx context.Context, text []byte, o TryOptions, say func(string)) (*Trial, error) {
 	t, err := spec.Decode(text, run.Known())

@@ -20,7 +20,8 @@ func (it *Iteration) score() []Call {
 		scored = it.Everything // before the selection
 	}
 	return []Call{call(steps.Score, piece, activities.ScoreInput{
-		Policy: it.before(), Iteration: it.Number, Settings: it.Settings, Trajectories: scored.Trajectories, Pieces: it.Scoring, Reference: it.tables().Ref(activities.ReferenceTable),
+		Policy: it.before(), Iteration: it.Number, Settings: it.Settings, Trajectories: scored.Trajectories, Pieces: it.Scoring,
+		Reference: it.tables().Ref(activities.ReferenceTable),
 	}, func(out activities.ScoreResult) {
 		it.Record("score", out.Telemetry)
 		if out.More {

@@ -84,7 +84,8 @@ func (it *Iteration) beforePass() []Call {
 func (it *Iteration) scoreAgain() []Call {
 	piece, of := pieceAfter(it.Passing.Scoring), it.ofPass(it.passOn())
 	return []Call{call(steps.Score, of+piece, activities.ScoreInput{
-		Policy: it.passed(), Iteration: it.Number, Settings: it.Settings, Trajectories: it.Selected.Trajectories, Pieces: it.Passing.Scoring, Reference: it.tables().Ref(activities.ReferenceTable),
+		Policy: it.passed(), Iteration: it.Number, Settings: it.Settings, Trajectories: it.Selected.Trajectories, Pieces: it.Passing.Scoring,
+		Reference: it.tables().Ref(activities.ReferenceTable),
 	}, func(out activities.ScoreResult) {
 		it.Record("score", out.Telemetry)
 		if out.More {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/reprise-rl/reprise/model/credit"
 )
@@ -22,6 +23,8 @@ func withOwn(rules []*rule) []*rule {
 		}
 		if o.Switch {
 			r.typ, r.span, r.value = typeBool, span{}, false
+		} else {
+			r.doc += " Default: " + formatNumber(o.Default) + "."
 		}
 		own = append(own, r)
 	}
@@ -44,13 +47,13 @@ func ownField(v reflect.Value, key string) (reflect.Value, bool) {
 
 // setOwn sets an option of single algorithms, and reports whether the path names one.
 func setOwn(target reflect.Value, path string, value any) bool {
-	c, ok := field(target, "credit", true)
-	name := path[min(len("credit."), len(path)):]
-	if !ok || path != "credit."+name {
+	name, ok := strings.CutPrefix(path, "credit.")
+	if !ok {
 		return false
 	}
 	o, ok := credit.OwnOption(name)
-	if !ok || reflect.TypeOf(value) != reflect.TypeOf(o.Value(nil)) {
+	c, there := field(target, "credit", true)
+	if !ok || !there || reflect.TypeOf(value) != reflect.TypeOf(o.Value(nil)) {
 		return false
 	}
 	into := c.Addr().Interface().(*Credit)
