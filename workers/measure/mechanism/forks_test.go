@@ -11,7 +11,7 @@ import (
 func TestBranchesContinueTheirParents(t *testing.T) {
 	lakes, err := newLakes()
 	require.NoError(t, err)
-	deep := new(pivots)
+	deep := new(failures)
 	copied, differ := 0, 0
 	for batch := range 4 {
 		trees, err := PlayTrees(lakes, batch)

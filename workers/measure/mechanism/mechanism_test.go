@@ -112,7 +112,7 @@ func TestFiguresOfKnownEstimates(t *testing.T) {
 	require.NoError(t, err)
 	of := func(name, setting string) Figures {
 		for i, m := range all.methods {
-			if m.Name == name && m.Setting == setting {
+			if m.Credit.Algorithm == name && m.Setting == setting {
 				return all.figures[i]
 			}
 		}

@@ -1,154 +1,133 @@
 package mechanism
 
 import (
+	_ "embed"
+	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/loss"
 	"github.com/reprise-rl/reprise/model/selection"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
+
+// settings are the rows of the table. A section of a row has the fields of the spec's section, and
+// a field that is left out is 0, not the spec's default.
+//
+//go:embed settings.json
+var settings []byte
 
 // Method is a way to give credit.
 type Method struct {
-	// Name is the value of credit.algorithm, or of what differs from GRPO.
-	Name string
 	// Setting says with which settings, where it is not with the defaults.
 	Setting string
-	// estimate returns the advantages, [rows][tokens]; rows that the update does not learn
-	// from have zeros.
-	estimate func(Batch) ([][]float64, error)
-	// play rolls a batch out; nil stands for Play.
-	play func(lakes []*Lake, batch int) (Batch, error)
+	// Credit are the algorithm and its options. Of Selection are read Method with its number, DropFlat,
+	// Members and LeastAdvantage, and of Update BranchWeight.
+	Credit    spec.Credit
+	Selection spec.Selection
+	Update    spec.Update
+	// Play is the way to roll out, and Reading how the algorithm reads the batch: names of ways and
+	// readings, empty for plainly.
+	Play, Reading string
 }
 
-// Methods are all ways to give credit, in the order of the table.
-func Methods() []Method {
-	grpo := credit.Options{NormalizeByStd: true, Epsilon: 1e-6}
-	discounted := credit.Options{Gamma: 1, Lambda: 1, TurnGamma: 0.95, TurnLambda: 1}
-	with := func(o credit.Options, change func(*credit.Options)) credit.Options {
-		change(&o)
-		return o
+// Methods are all ways to give credit, in the order of the table: the settings whose algorithms
+// there are.
+func Methods() ([]Method, error) {
+	var all []Method
+	if err := json.Unmarshal(settings, &all); err != nil {
+		return nil, fmt.Errorf("settings.json: %w", err)
 	}
-	methods := []Method{
-		{Name: "grpo", Setting: "", estimate: algorithm("grpo", grpo)},
-		{Name: "dr_grpo", Setting: "", estimate: algorithm("dr_grpo", credit.Options{})},
-		{Name: "leave_one_out", Setting: "", estimate: algorithm("leave_one_out", credit.Options{})},
-		{Name: "leave_one_out", Setting: "LOOP: \\|A\\| < 0.01 left out", estimate: func(b Batch) ([][]float64, error) {
-			advantages, _, err := credit.Compute(b.Input, credit.Options{Algorithm: "leave_one_out"})
-			if err != nil {
-				return nil, err
-			}
-			worth, err := credit.WorthAStep(advantages, 0.01)
-			for row, yes := range worth {
-				if !yes {
-					clear(advantages[row])
-				}
-			}
-			return advantages, err
-		}},
-		{Name: "reinforce_pp", Setting: "", estimate: algorithm("reinforce_pp", credit.Options{Gamma: 1})},
-		{Name: "reinforce_pp_baseline", Setting: "", estimate: algorithm("reinforce_pp_baseline", credit.Options{})},
-		{Name: "reinforce_pp_verl", Setting: "", estimate: algorithm("reinforce_pp_verl", credit.Options{Gamma: 1})},
-		{Name: "state_baseline", Setting: "true values", estimate: algorithm("state_baseline", credit.Options{})},
-		{Name: "gigpo", Setting: "γ 0.95", estimate: algorithm("gigpo", with(grpo, func(o *credit.Options) { o.Gamma, o.StepWeight = 0.95, 1 }))},
-		{Name: "gigpo", Setting: "γ 0.95, F = 1", estimate: algorithm("gigpo", credit.Options{Gamma: 0.95, StepWeight: 1})},
-		{Name: "gigpo", Setting: "γ 0.95, over_turns: verl-agent", estimate: algorithm("gigpo", with(grpo, func(o *credit.Options) { o.Gamma, o.StepWeight, o.Own = 0.95, 1, credit.Own{"over_turns": true} }))},
-		{Name: "dr_mas", Setting: "an agent a turn", estimate: algorithm("dr_mas", grpo)},
-		{Name: "blockwise", Setting: "outcome: steps left", estimate: func(b Batch) ([][]float64, error) {
-			turns, _, err := credit.Blockwise(b.Rewards, b.Groups, b.Outcomes)
-			return b.byTurn(turns, err)
-		}},
-		{Name: "gdpo", Setting: "task, penalty", estimate: func(b Batch) ([][]float64, error) {
-			return credit.GDPO(b.Components, []float64{1, 1}, b.Groups, b.Mask, grpo)
-		}},
-		{Name: "empg", Setting: "", estimate: func(b Batch) ([][]float64, error) {
-			rows, err := credit.GRPO(b.Returns, b.Groups, grpo)
-			if err != nil {
-				return nil, err
-			}
-			return b.byTurn(credit.EMPG(rows, b.Entropies, credit.Modulation{Gain: 1, FutureGain: 1, Clarity: 0.1}))
-		}},
-		{Name: "gae", Setting: "values of 0: the first iteration", estimate: func(b Batch) ([][]float64, error) {
-			advantages, _, err := credit.GAE(b.Tokens, b.zeros(), b.Mask, discounted)
-			return advantages, err
-		}},
-		{Name: "gae", Setting: "true values, λ 1", estimate: algorithm("gae", discounted)},
-		{Name: "gae", Setting: "true values, λ 0", estimate: algorithm("gae", with(discounted, func(o *credit.Options) { o.Lambda = 0 }))},
-		{Name: "turn_gae", Setting: "true values", estimate: algorithm("turn_gae", discounted)},
-		{Name: "turn_returns", Setting: "true values", estimate: turnReturns(discounted)},
-		{Name: "turn_returns", Setting: "true values at final_token", estimate: turnReturns(with(discounted, func(o *credit.Options) { o.ValueAt = credit.FinalToken }))},
+	var methods []Method
+	for _, m := range all {
+		if _, ok := credit.Find(m.Credit.Algorithm); !ok {
+			continue
+		}
+		if ways[m.Play] == nil || readings[m.Reading] == nil {
+			return nil, fmt.Errorf("settings.json: %s (%s) plays %q and reads %q", m.Credit.Algorithm, m.Setting, m.Play, m.Reading)
+		}
+		methods = append(methods, m)
 	}
-	dr := methods[1].estimate
-	return append(methods,
-		Method{Name: "dr_grpo", Setting: "StarPO-S: top_fraction 0.25", estimate: selected(dr, selection.Options{Method: "top_fraction", Value: 0.25})},
-		Method{Name: "dr_grpo", Setting: "PyVision: top_count 4, flat groups dropped", estimate: selected(dr, selection.Options{Method: "top_count", Value: 4, DropFlat: true})},
-		Method{Name: "grpo", Setting: "GFPO: the 8 shortest of 16", estimate: members(methods[0].estimate, "shortest", 8)},
-		Method{Name: "grpo", Setting: "GFPO: 8 of 16 by reward_per_token", estimate: members(methods[0].estimate, "reward_per_token", 8)},
-		Method{Name: "dr_grpo", Setting: "8 of 16 by deviation", estimate: members(dr, "deviation", 8)},
-		Method{Name: "dr_grpo", Setting: "TSR: the best 8 of 16", estimate: members(dr, "return", 8)},
-		Method{Name: "seeupo", Setting: "before its corrections", estimate: func(b Batch) ([][]float64, error) {
-			rows, err := credit.SeeUPO(b.Returns, b.Groups)
-			if err != nil {
-				return nil, err
-			}
-			return credit.OverRows(rows, b.Mask)
-		}},
-		Method{Name: "hiper", Setting: "true values, one subgoal", estimate: hiper(false)},
-		Method{Name: "hiper", Setting: "true values, a subgoal a turn", estimate: hiper(true)},
-		Method{Name: "agent_prm", Setting: "targets of the batch, γ 0.95", estimate: promises(credit.Promises, 0.95)},
-		Method{Name: "agent_prm", Setting: "its code's targets", estimate: promises(credit.PromisesCode, 0.95)},
-		Method{Name: "tree_grpo", Setting: "4 trees of 4 leaves", estimate: treeGRPO(credit.TreeGRPO, grpo), play: PlayTrees},
-		Method{Name: "tree_grpo", Setting: "the same, shared turns learned once a leaf", estimate: treeGRPO(credit.TreeGRPO, grpo), play: everyLeaf},
-		Method{Name: "tree_grpo", Setting: "its code", estimate: treeGRPO(credit.TreeGRPOCode, grpo), play: everyLeaf},
-		Method{Name: "deep_grpo", Setting: "8 and 8 a failure, λ 1", estimate: deepGRPO(grpo, 1), play: new(pivots).Play},
-		Method{Name: "deep_grpo", Setting: "the branches alone", estimate: deepGRPO(grpo, 1), play: new(pivots).branches},
-	)
+	return methods, nil
 }
 
-func turnReturns(o credit.Options) func(Batch) ([][]float64, error) {
-	return func(b Batch) ([][]float64, error) {
-		advantages, _, _, err := credit.TurnReturns(b.Rewards, b.Values, b.Turns, o)
-		return advantages, err
-	}
-}
-
-// algorithm is an entry of the table.
-func algorithm(name string, o credit.Options) func(Batch) ([][]float64, error) {
-	o.Algorithm = name
-	return func(b Batch) ([][]float64, error) {
-		advantages, _, err := credit.Compute(b.Input, o)
-		return advantages, err
-	}
-}
-
-// byTurn gives the sampled tokens of a turn its advantage.
-func (b Batch) byTurn(turns [][]float64, err error) ([][]float64, error) {
+// estimate returns the advantages, [rows][tokens]; rows that the update does not learn from have zeros.
+func (m Method) estimate(b Batch) ([][]float64, error) {
+	advantages, err := m.among(b)
 	if err != nil {
 		return nil, err
 	}
-	return credit.OverTurns(turns, b.Turns, b.Lengths)
-}
-
-// selected learns from the groups that a selection keeps.
-func selected(estimate func(Batch) ([][]float64, error), o selection.Options) func(Batch) ([][]float64, error) {
-	return func(b Batch) ([][]float64, error) {
-		chosen, err := selection.Select(b.groups(), o)
+	if least := m.Selection.LeastAdvantage; least > 0 {
+		worth, err := credit.WorthAStep(advantages, least)
 		if err != nil {
 			return nil, err
 		}
-		return b.among(estimate, func(group, _ int) bool { return slices.Contains(chosen.Kept, group) })
+		for row, yes := range worth {
+			if !yes {
+				clear(advantages[row])
+			}
+		}
 	}
+	if weight := m.Update.BranchWeight; weight > 0 {
+		return advantages, b.weigh(advantages, weight)
+	}
+	return advantages, nil
 }
 
-// members learns from the members of a group with the highest metric.
-func members(estimate func(Batch) ([][]float64, error), metric string, n int) func(Batch) ([][]float64, error) {
-	return func(b Batch) ([][]float64, error) {
-		kept, err := selection.Members(b.groups(), metric, n)
+// among estimates the advantages of the rows that the selection keeps among themselves; the others
+// get 0.
+func (m Method) among(b Batch) ([][]float64, error) {
+	read := readings[m.Reading]
+	kept, err := m.kept(b)
+	if err != nil {
+		return nil, err
+	}
+	if kept == nil {
+		return read(b, credit.Options(m.Credit))
+	}
+	var part Batch
+	for _, row := range kept {
+		part.Returns, part.Rewards = append(part.Returns, b.Returns[row]), append(part.Rewards, b.Rewards[row])
+		part.Groups, part.Mask = append(part.Groups, b.Groups[row]), append(part.Mask, b.Mask[row])
+	}
+	advantages, err := read(part, credit.Options(m.Credit))
+	if err != nil {
+		return nil, fmt.Errorf("%d of %d rows: %w", len(kept), len(b.Returns), err)
+	}
+	out := b.zeros()
+	for i, row := range kept {
+		out[row] = advantages[i]
+	}
+	return out, nil
+}
+
+// kept are the rows that the selection keeps, in their order; nil if there is none to make.
+func (m Method) kept(b Batch) ([]int, error) {
+	var rows []int
+	switch s := m.Selection; {
+	case s.Method != "":
+		chosen, err := selection.Select(b.groups(), selection.Options{Method: s.Method, Value: s.Value(), DropFlat: s.DropFlat})
 		if err != nil {
 			return nil, err
 		}
-		return b.among(estimate, func(group, member int) bool { return slices.Contains(kept[group], member) })
+		for row := range b.Returns {
+			if slices.Contains(chosen.Kept, row/Members) {
+				rows = append(rows, row)
+			}
+		}
+	case s.Members > 0:
+		chosen, err := selection.Members(b.groups(), s.MemberMetric, s.Members)
+		if err != nil {
+			return nil, err
+		}
+		for row := range b.Returns {
+			if slices.Contains(chosen[row/Members], row%Members) {
+				rows = append(rows, row)
+			}
+		}
 	}
+	return rows, nil
 }
 
 // groups is the batch as selections read it.
@@ -169,27 +148,27 @@ func (b Batch) groups() selection.Groups {
 	return g
 }
 
-// among estimates the advantages of the kept rows among themselves; the others get 0.
-func (b Batch) among(estimate func(Batch) ([][]float64, error), keep func(group, member int) bool) ([][]float64, error) {
-	var part Batch
-	var rows []int
-	for row := range b.Returns {
-		if !keep(row/Members, row%Members) {
-			continue
+// weigh multiplies each token's advantage by its weight in the loss of trajectories and their
+// branches, so that the weight of a trajectory from the root is 1.
+func (b Batch) weigh(advantages [][]float64, weight float64) error {
+	mask := make([][]bool, len(b.Mask))
+	for row, sampled := range b.Mask {
+		mask[row] = slices.Clone(sampled)
+		if from := b.Copied[row]; from > 0 {
+			clear(mask[row][:b.Turns[row][from-1].To])
 		}
-		rows = append(rows, row)
-		part.Returns, part.Rewards = append(part.Returns, b.Returns[row]), append(part.Rewards, b.Rewards[row])
-		part.Groups, part.Mask = append(part.Groups, b.Groups[row]), append(part.Mask, b.Mask[row])
 	}
-	advantages, err := estimate(part)
+	weights, err := loss.BranchWeights(mask, b.Branches, weight)
 	if err != nil {
-		return nil, fmt.Errorf("%d of %d rows: %w", len(rows), len(b.Returns), err)
+		return err
 	}
-	out := b.zeros()
-	for i, row := range rows {
-		out[row] = advantages[i]
+	unit := weights[0][slices.Index(mask[0], true)] // row 0 begins at the root
+	for row := range advantages {
+		for t := range advantages[row] {
+			advantages[row][t] = float64(advantages[row][t] * weights[row][t] / unit)
+		}
 	}
-	return out, nil
+	return nil
 }
 
 // zeros are numbers of all tokens, [rows][tokens].

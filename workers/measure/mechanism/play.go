@@ -23,11 +23,7 @@ const (
 // Batch is a rollout as algorithms read it, with a critic that is always right.
 type Batch struct {
 	credit.Input
-	// Entropies are the policy's at each turn, [rows][turns].
-	Entropies [][]float64
-	// Components are each row's return and its penalties, [rows][2].
-	Components [][]float64
-	// Outcomes are what Blockwise reads, [rows][turns].
+	// Outcomes are what a state says about the success so far, [rows][turns].
 	Outcomes [][]int
 	// Decisions are the answers, [rows][turns].
 	Decisions [][]Decision
@@ -36,10 +32,6 @@ type Batch struct {
 	TrainFrom []int
 	// Copied are the turns of each row that another row has sampled; nil stands for none.
 	Copied []int
-	// Trees are the trees of the rows, told apart within a group; nil if none share turns.
-	Trees []int
-	// Branches says which rows are branches, of which stream DEEP-GRPO's loss is.
-	Branches []bool
 }
 
 // Decision is an answer of the policy.
@@ -88,6 +80,7 @@ func (b *Batch) complete(lakes []*Lake) error {
 		// What the states of many earlier iterations have returned: the truth.
 		b.Past = append(b.Past, credit.StateValue{Key: strconv.Itoa(lake), Count: Groups, Value: l.values[0][l.start]})
 	}
+	b.PartWeights = []float64{1, 1}
 	var err error
 	if b.Mask, err = credit.Mask(b.Turns, b.Lengths); err != nil {
 		return err
@@ -163,20 +156,24 @@ func (e *episode) first(k int) episode {
 	return out
 }
 
-// add adds an episode as a row of a group.
+// add adds an episode as a row of a group. The parts of its reward are the task's and the penalties.
 func (b *Batch) add(e episode, group int) {
-	components := []float64{0, 0}
+	parts, success := []float64{0, 0}, false
+	var goals []credit.Subgoal // one of the first turn, and all tokens are of actions
 	for k, d := range e.decisions {
 		if d.Action == Mumble {
-			components[1] += e.rewards[k]
+			parts[1] += e.rewards[k]
 		} else {
-			components[0] += e.rewards[k]
+			parts[0] += e.rewards[k]
 		}
+		success = success || e.rewards[k] > 0
+		goals = append(goals, credit.Subgoal{Action: e.spans[k]})
 	}
-	b.Groups = append(b.Groups, group)
+	b.Groups, b.Successes, b.Parts = append(b.Groups, group), append(b.Successes, success), append(b.Parts, parts)
+	b.Subgoals, b.Invalid, b.Cut = append(b.Subgoals, goals), append(b.Invalid, make([]bool, len(goals))), append(b.Cut, false)
 	b.Rewards, b.Values, b.Entropies = append(b.Rewards, e.rewards), append(b.Values, e.values), append(b.Entropies, e.entropies)
 	b.Keys, b.Agents, b.Outcomes = append(b.Keys, e.keys), append(b.Agents, e.agents), append(b.Outcomes, e.outcomes)
-	b.Starts, b.Components = append(b.Starts, strconv.Itoa(e.of)), append(b.Components, components)
+	b.Starts = append(b.Starts, strconv.Itoa(e.of))
 	b.Turns, b.Lengths = append(b.Turns, e.spans), append(b.Lengths, len(e.values))
 	b.Decisions = append(b.Decisions, e.decisions)
 }

@@ -13,34 +13,34 @@ func Measure(ctx context.Context) ([]Method, []Figures, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	methods := Methods()
-	judges := make([]*judge, len(methods))
-	for i := range methods {
+	methods, err := Methods()
+	if err != nil {
+		return nil, nil, err
+	}
+	judges, plays := make([]*judge, len(methods)), map[string]way{}
+	for i, m := range methods {
 		judges[i] = newJudge(lakes)
+		if plays[m.Play] == nil {
+			plays[m.Play] = ways[m.Play]()
+		}
 	}
 	for batch := range Groups / GroupsABatch {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err
 		}
-		b, err := Play(lakes, batch)
-		if err != nil {
-			return nil, nil, fmt.Errorf("batch %d: %w", batch, err)
+		played := map[string]Batch{}
+		for name, play := range plays {
+			if played[name], err = play(lakes, batch); err != nil {
+				return nil, nil, fmt.Errorf("batch %d, %q: %w", batch, name, err)
+			}
 		}
 		for i, m := range methods {
-			played := b
-			var advantages [][]float64
-			var err error
-			if m.play != nil {
-				played, err = m.play(lakes, batch)
-			}
+			advantages, err := m.estimate(played[m.Play])
 			if err == nil {
-				advantages, err = m.estimate(played)
-			}
-			if err == nil {
-				err = judges[i].add(played, advantages)
+				err = judges[i].add(played[m.Play], advantages)
 			}
 			if err != nil {
-				return nil, nil, fmt.Errorf("%s (%s), batch %d: %w", m.Name, m.Setting, batch, err)
+				return nil, nil, fmt.Errorf("%s (%s), batch %d: %w", m.Credit.Algorithm, m.Setting, batch, err)
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func Markdown(methods []Method, figures []Figures) string {
 			errors = fmt.Sprintf("%.2f | %.2f | %.1f", f.Bias, f.Tilt, f.Noise)
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %.2f | %s | %.0f %% | %.0f %% | %.2f | %.1f |\n",
-			methods[i].Name, methods[i].Setting, f.Scale, errors, 100*f.WrongSign, 100*f.Silent, f.Direction, f.Tokens)
+			methods[i].Credit.Algorithm, methods[i].Setting, f.Scale, errors, 100*f.WrongSign, 100*f.Silent, f.Direction, f.Tokens)
 	}
 	return b.String()
 }

@@ -1,0 +1,35 @@
+package mechanism
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/credit"
+)
+
+// A row names only options that its algorithm reads, and no two rows measure the same.
+func TestSettings(t *testing.T) {
+	var rows []struct {
+		Credit map[string]any
+	}
+	require.NoError(t, json.Unmarshal(settings, &rows))
+	methods, err := Methods()
+	require.NoError(t, err)
+	require.Len(t, methods, len(rows), "algorithms that there are not")
+	seen := map[string]string{}
+	for i, row := range rows {
+		a, _ := credit.Find(methods[i].Credit.Algorithm)
+		for field := range row.Credit {
+			require.True(t, field == "algorithm" || slices.Contains(a.Fields(), field), "%s does not read credit.%s", a.Name, field)
+		}
+		what := methods[i]
+		what.Setting = ""
+		text, err := json.Marshal(what)
+		require.NoError(t, err)
+		require.NotContains(t, seen, string(text), "%s is what another row is", methods[i].Setting)
+		seen[string(text)] = methods[i].Setting
+	}
+}
