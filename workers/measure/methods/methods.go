@@ -1,15 +1,18 @@
 // Package methods compares methods at equal numbers of sampled tokens: each trains on the same task from
 // the same warm start until its rollouts have sampled so many tokens, those that a search drops with them.
-// A method that reads subgoals needs another warm start, whose thoughts have some; it is compared with the
-// plain method from there.
+// A method whose thoughts have a form of their own needs another warm start, which teaches that; it is
+// compared with the plain method from there.
 package methods
 
 import (
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/model/credit"
 )
 
 // Task is the preset that gives the task, the model, its warm start and the size of a rollout.
@@ -21,35 +24,33 @@ type Method struct {
 	Name, Preset string
 	// Title is its name in plots.
 	Title string
-	// Subgoals says that thoughts have subgoals: the warm start teaches their format.
-	Subgoals bool
+	// Start names its warm start; empty is that of most.
+	Start string
 }
 
-// Methods are those that are compared, of each warm start the plain one first.
-var Methods = []Method{
-	{Name: "starpo", Preset: "starpo-ppo", Title: "StarPO"},
-	{Name: "starpo-s", Preset: "starpo-s", Title: "StarPO-S"},
-	{Name: "gigpo", Preset: "gigpo", Title: "GiGPO"},
-	{Name: "loop", Preset: "loop", Title: "LOOP"},
-	{Name: "turn-gae", Preset: "turn-gae", Title: "turn GAE"},
-	{Name: "tsr", Preset: "tsr", Title: "TSR, beam"},
-	{Name: "tree-grpo", Preset: "tree-grpo", Title: "Tree-GRPO"},
-	{Name: "deep-grpo", Preset: "deep-grpo", Title: "DEEP-GRPO"},
-	{Name: "seeupo", Preset: "seeupo", Title: "SeeUPO"},
-	{Name: "istar", Preset: "istar", Title: "iStar"},
-	{Name: "agent-prm", Preset: "agent-prm", Title: "AgentPRM"},
-	{Name: "starpo-subgoals", Preset: "starpo-ppo", Title: "StarPO with subgoals", Subgoals: true},
-	{Name: "hiper", Preset: "hiper", Title: "HiPER", Subgoals: true},
+//go:embed methods.json
+var list []byte
+
+// Methods are those that are compared, of each warm start the plain one first. starts are the fields of
+// a spec with which another warm start teaches another form of thoughts, by name.
+var Methods, starts = listed()
+
+// listed are the methods of methods.json whose algorithms there are, and their warm starts.
+func listed() ([]Method, map[string]map[string]any) {
+	var all struct {
+		Starts  map[string]map[string]any
+		Methods []Method
+	}
+	if err := json.Unmarshal(list, &all); err != nil {
+		panic(fmt.Sprintf("methods.json: %v", err)) // the file is in the program
+	}
+	return slices.DeleteFunc(all.Methods, func(m Method) bool {
+		doc, err := m.preset(m.Preset)
+		algorithm, _ := section(doc, "credit")["algorithm"].(string)
+		_, known := credit.Find(algorithm)
+		return err != nil || !known
+	}), all.Starts
 }
-
-// searching are the fields of rollout that belong to a search.
-var searching = []string{"search", "beam", "candidates", "depth", "trees", "branches", "expansions", "outcomes", "pivot_gamma", "entropy_weight", "branch_probability"}
-
-// spoken are the fields of rollout with which a reply has room for a subgoal.
-var spoken = map[string]any{"think": true, "subgoals": true, "max_new_tokens": 32}
-
-// subgoalWords is the starter's tokenizer that has words for subgoals.
-const subgoalWords = 2
 
 // mostIterations is more than any method needs to sample the tokens.
 const mostIterations = 2000
@@ -61,18 +62,16 @@ const (
 )
 
 // Spec is the JSON of a run: the method's selection, credit, update, critic, search and schedule on the task, with
-// the task's learning rate and entropy bonus, until its rollouts have sampled tokens. All runs have one warm start, or the
-// one with subgoals; the seed is that of what follows. Detectors only warn, so that no run ends or goes back before.
+// the task's learning rate and entropy bonus, until its rollouts have sampled tokens. All runs have one warm start, or
+// their method's; the seed is that of what follows. Detectors only warn, so that no run ends or goes back before.
 func (m Method) Spec(seed uint64, tokens int) ([]byte, error) {
-	var task, of map[string]any
-	for name, doc := range map[string]*map[string]any{Task: &task, m.Preset: &of} {
-		text, err := presets.Read(name)
-		if err != nil {
-			return nil, fmt.Errorf("method %s: %w", m.Name, err)
-		}
-		if err := json.Unmarshal(text, doc); err != nil {
-			return nil, fmt.Errorf("method %s: preset %s: %w", m.Name, name, err)
-		}
+	task, err := m.preset(Task)
+	if err != nil {
+		return nil, err
+	}
+	of, err := m.preset(m.Preset)
+	if err != nil {
+		return nil, err
 	}
 	update := map[string]any{}
 	maps.Copy(update, section(of, "update"))
@@ -97,15 +96,14 @@ func (m Method) Spec(seed uint64, tokens int) ([]byte, error) {
 			task[name] = value
 		}
 	}
-	for _, name := range searching {
-		if value, ok := section(of, "rollout")[name]; ok {
-			section(task, "rollout")[name] = value
+	if search := section(of, "rollout"); search["search"] != nil {
+		for name, value := range search {
+			if _, ok := section(task, "rollout")[name]; !ok { // the task says how long replies and episodes are
+				section(task, "rollout")[name] = value
+			}
 		}
 	}
-	if m.Subgoals {
-		maps.Copy(section(task, "rollout"), spoken)
-		section(task, "policy")["starter"] = map[string]any{"tokenizer": subgoalWords}
-	}
+	presets.Replace(task, starts[m.Start])
 	presets.Replace(task, map[string]any{
 		"description": fmt.Sprintf("reprise study --methods: %s, seed %d", m.Name, seed),
 		"seed":        seed,
@@ -116,6 +114,18 @@ func (m Method) Spec(seed uint64, tokens int) ([]byte, error) {
 		"evaluation":  map[string]any{"every": evaluateEvery},
 	})
 	return json.Marshal(task)
+}
+
+// preset is a preset's document.
+func (m Method) preset(name string) (doc map[string]any, err error) {
+	text, err := presets.Read(name)
+	if err != nil {
+		return nil, fmt.Errorf("method %s: %w", m.Name, err)
+	}
+	if err := json.Unmarshal(text, &doc); err != nil {
+		return nil, fmt.Errorf("method %s: preset %s: %w", m.Name, name, err)
+	}
+	return doc, nil
 }
 
 // section is an object of a document; empty if there is none.

@@ -31,8 +31,9 @@ func TestSpecs(t *testing.T) {
 		if i == 0 {
 			first = s
 		}
-		if m.Subgoals {
+		if m.Start != "" {
 			require.True(t, s.Rollout.Subgoals)
+			require.NotEqual(t, first.Policy.Starter, s.Policy.Starter)
 			require.Equal(t, first.Policy.WarmStart, s.Policy.WarmStart)
 		} else {
 			require.Equal(t, first.Policy, s.Policy)
@@ -54,6 +55,7 @@ func TestSpecs(t *testing.T) {
 		require.False(t, seen[string(learns)], "%s is what another method is", m.Name)
 		seen[string(learns)] = true
 	}
+	require.Equal(t, bytes.Count(list, []byte(`"preset"`)), len(Methods), "algorithms that there are not")
 }
 
 // A version that rolled out is evaluated before its iteration's tokens, one that an update made after.
@@ -113,6 +115,7 @@ func TestTable(t *testing.T) {
 		record("hiper", 1, 90, 0.25, 0.9), record("hiper", 2, 90, 0.5, 0.92),
 	}
 	table := Table(records)
+	require.Contains(t, table, "equal. Methods with subgoals have another warm start and are compared with each other only.\n\n|")
 	for _, line := range []string{
 		"| StarPO | 2 | 2 | 10.0 % | 51.0 ± 12.7 % | – | TSR, beam | 1: 50.0, 2: 52.0 |\n", "| GiGPO | 2 | 2 | 10.0 % | 52.0 ± 12.7 % | – | TSR, beam | 1: 51.0, 2: 53.0 |\n",
 		"| HiPER | 2 | 2 | 10.0 % | 91.0 ± 12.7 % | StarPO with subgoals | – | 1: 90.0, 2: 92.0 |\n", "| StarPO with subgoals | 2 | 2 | 10.0 % | 51.0 ± 12.7 % | – | HiPER | 1: 50.0, 2: 52.0 |\n",

@@ -2,6 +2,7 @@ package methods
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -41,14 +42,14 @@ func results(records []Record) []result {
 
 // plainOf is the result of the plain method from a method's warm start, or of the first that has records.
 func plainOf(all []result, m Method) result {
-	return all[slices.IndexFunc(all, func(r result) bool { return r.method.Subgoals == m.Subgoals })]
+	return all[slices.IndexFunc(all, func(r result) bool { return r.method.Start == m.Start })]
 }
 
 // above reports whether a's interval lies above b's, both over the seeds that both methods have: the others may be of
 // another device, whose warm start has other bits. An interval of one seed is not known, so it lies above nothing; nor
 // does that of a method from another kind of warm start.
 func above(a, b result) bool {
-	return a.method.Subgoals == b.method.Subgoals && a.over(b).Low > b.over(a).High
+	return a.method.Start == b.method.Start && a.over(b).Low > b.over(a).High
 }
 
 // over is the success of the last version over the seeds that another method has too.
@@ -70,7 +71,8 @@ func Table(records []Record) string {
 	}
 	all := results(records)
 	var b strings.Builder
-	fmt.Fprintf(&b, "Success of the last version on fixed instances, without a search, after %d sampled tokens: the mean over seeds with\nits %g %% interval by Student's distribution. Methods whose intervals overlap, over the seeds that both have, are called\nequal. Methods with subgoals have another warm start and are compared with each other only.\n\n", records[0].Until, 100*confidence)
+	fmt.Fprintf(&b, "Success of the last version on fixed instances, without a search, after %d sampled tokens: the mean over seeds with\nits %g %% interval by Student's distribution. Methods whose intervals overlap, over the seeds that both have, are called\nequal. Methods with %s have another warm start and are compared with each other only.\n\n",
+		records[0].Until, 100*confidence, strings.Join(slices.Sorted(maps.Keys(starts)), " or "))
 	b.WriteString("| method | seeds | iterations | warm start | success | above | below | seed by seed, % |\n|---|---|---|---|---|---|---|---|\n")
 	for _, r := range all {
 		var over, under []string
@@ -114,7 +116,7 @@ func searchesOf(all []result) []searched {
 		var reward, tokens, plain []float64
 		for _, run := range r.runs {
 			for _, p := range all[0].runs {
-				if p.Seed == run.Seed && p.Tokens[0] != run.Tokens[0] && !r.method.Subgoals {
+				if p.Seed == run.Seed && p.Tokens[0] != run.Tokens[0] && r.method.Start == "" {
 					reward = append(reward, float64(run.Rewards[0]-p.Rewards[0]))
 					tokens = append(tokens, float64(run.Tokens[0])/float64(run.Trajectories[0]))
 					plain = append(plain, float64(p.Tokens[0])/float64(p.Trajectories[0]))
