@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/workers/measure/gpu"
+	"github.com/reprise-rl/reprise/workers/lab/gpu"
 )
 
 // TestGPU runs what is run on a machine with a card, on this one at a tiny size: every part ends

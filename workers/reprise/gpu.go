@@ -10,7 +10,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/build"
 	"github.com/reprise-rl/reprise/infra/pretrained"
-	"github.com/reprise-rl/reprise/workers/measure/gpu"
+	"github.com/reprise-rl/reprise/workers/lab/gpu"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 

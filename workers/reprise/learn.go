@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprise-rl/reprise/workers/measure/learn"
+	"github.com/reprise-rl/reprise/workers/lab/learn"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprise-rl/reprise/workers/measure/mechanism"
-	"github.com/reprise-rl/reprise/workers/measure/methods"
-	"github.com/reprise-rl/reprise/workers/measure/study"
+	"github.com/reprise-rl/reprise/workers/lab/mechanism"
+	"github.com/reprise-rl/reprise/workers/lab/methods"
+	"github.com/reprise-rl/reprise/workers/lab/study"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 
