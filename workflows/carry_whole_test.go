@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reprise-rl/reprise/model/methods"
+
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/converter"
 
@@ -30,7 +32,7 @@ func (f *filler) fill(v reflect.Value, path string) {
 		return
 	}
 	if own, ok := v.Addr().Interface().(*credit.Own); ok {
-		for _, o := range credit.OwnOptions() {
+		for _, o := range methods.Options() {
 			value := any(float64(f.n))
 			if o.Switch {
 				value = true

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/reprise-rl/reprise/model/methods"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -22,7 +24,7 @@ import (
 // 1, and the same run twice has the same bits.
 func TestAlgorithmsIterate(t *testing.T) {
 	t.Parallel()
-	for _, a := range credit.Algorithms {
+	for _, a := range methods.Algorithms {
 		algorithm := a.Name
 		t.Run(algorithm, func(t *testing.T) {
 			t.Parallel()

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/reprise-rl/reprise/model/methods"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -207,7 +209,7 @@ func TestDroppedRowsAreAsIfTheyHadNeverBeen(t *testing.T) {
 				in := NewCreditInput(rows).Input
 				in.Mask, err = credit.Mask(in.Turns, in.Lengths)
 				require.NoError(t, err)
-				got, _, err := credit.Compute(in, o)
+				got, _, err := methods.Compute(in, o)
 				require.NoError(t, err)
 				return got
 			}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/reprise-rl/reprise/model/methods"
+
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/envs"
@@ -201,7 +203,7 @@ func (l *CreditInput) TrainingSignal(settings spec.Settings, rows []episode.Traj
 	} else if err != nil {
 		return out, fmt.Errorf("%s: %w: %w", c.Algorithm, err, store.ErrInvalid)
 	}
-	algorithm, _ := credit.Find(c.Algorithm)
+	algorithm, _ := methods.Find(c.Algorithm)
 	learns := l.Mask
 	if algorithm.Learns != nil {
 		learns = algorithm.Learns(l.Input, credit.Options(c))
@@ -314,7 +316,7 @@ func (l *CreditInput) credit(c spec.Credit, u spec.Update, past []credit.StateVa
 		return nil, nil, err
 	}
 	l.Past = past
-	return credit.Compute(l.Input, credit.Options(c))
+	return methods.Compute(l.Input, credit.Options(c))
 }
 
 // rewarded puts the rewards at their tokens, [rows][tokens]. With a penalty for the

@@ -1,37 +1,5 @@
 package credit
 
-import (
-	"fmt"
-	"slices"
-)
-
-// Algorithms are all algorithms, in the order in which the spec and the docs list them.
-// Each entry is in the algorithm's file. The spec, the credit step, the benches, the
-// tests and the docs range over this table.
-var Algorithms = []Algorithm{
-	grpo,
-	drGRPO,
-	leaveOneOut,
-	reinforcePlusPlus,
-	reinforcePlusPlusBaseline,
-	reinforcePlusPlusVerl,
-	gigpo,
-	drMAS,
-	gae,
-	turnGAE,
-	stateBaseline,
-	gdpo,
-	empg,
-	blockwise,
-	turnReturns,
-	treeGRPO,
-	deepGRPO,
-	seeUPO,
-	iStar,
-	agentPRM,
-	hiPER,
-}
-
 // Algorithm is a way to turn rewards into advantages.
 type Algorithm struct {
 	// Name is the value of credit.algorithm in a spec.
@@ -39,7 +7,7 @@ type Algorithm struct {
 	// By completes "rewards become advantages by …".
 	By string
 	// Formula and Paper describe the algorithm in docs/algorithms.md; File is the
-	// file of this package that has it.
+	// file that has it, below model/methods.
 	Formula, Paper, File string
 	// Critic says that it reads Input.Values: the run trains a critic.
 	Critic bool
@@ -123,7 +91,7 @@ type Input struct {
 // Options are the knobs of all algorithms, as the section credit of a spec has them. An
 // algorithm ignores those that it does not name in Reads.
 type Options struct {
-	// Algorithm is the name of an algorithm; only Compute reads it.
+	// Algorithm is the name of an algorithm; only methods.Compute reads it.
 	Algorithm string
 	// NormalizeByStd divides by the standard deviation of the group (GRPO, and in GiGPO
 	// of the anchor group too). Without it only the mean is subtracted: in GRPO that is
@@ -164,42 +132,38 @@ type Options struct {
 	Own Own
 }
 
-// Find returns the algorithm of a name; false if there is none.
-func Find(name string) (Algorithm, bool) {
-	at := slices.IndexFunc(Algorithms, func(a Algorithm) bool { return a.Name == name })
-	if at < 0 {
-		return Algorithm{}, false
-	}
-	return Algorithms[at], true
-}
-
-// Compute applies the algorithm that the options name. An unknown name is an error of
-// kind ErrInput.
-func Compute(in Input, o Options) (advantages, returns [][]float64, err error) {
-	a, ok := Find(o.Algorithm)
-	if !ok {
-		return nil, nil, fmt.Errorf("%w: algorithm %q", ErrInput, o.Algorithm)
-	}
-	return a.Compute(in, o)
-}
-
-// byRow is the result of an algorithm that gives all tokens of a row one advantage.
-func (in Input) byRow(rows []float64, err error) (advantages, returns [][]float64, _ error) {
+// ByRow is the result of an algorithm that gives all tokens of a row one advantage.
+func (in Input) ByRow(rows []float64, err error) (advantages, returns [][]float64, _ error) {
 	if err == nil {
 		advantages, err = OverRows(rows, in.Mask)
 	}
 	return advantages, nil, err
 }
 
-// byTurn is the result of an algorithm that gives all tokens of a turn one advantage.
-func (in Input) byTurn(turns [][]float64, err error) (advantages, returns [][]float64, _ error) {
+// ByTurn is the result of an algorithm that gives all tokens of a turn one advantage.
+func (in Input) ByTurn(turns [][]float64, err error) (advantages, returns [][]float64, _ error) {
 	if err == nil {
 		advantages, err = OverTurns(turns, in.Turns, in.Lengths)
 	}
 	return advantages, nil, err
 }
 
-// byToken is the result of an algorithm over tokens without a critic.
-func byToken(advantages [][]float64, err error) (_, returns [][]float64, _ error) {
+// ByToken is the result of an algorithm over tokens without a critic.
+func ByToken(advantages [][]float64, err error) (_, returns [][]float64, _ error) {
 	return advantages, nil, err
+}
+
+// Preferences are what trajectories say of a process reward model, and what it learns from them.
+type Preferences struct {
+	// Rewards are the step rewards, [rows][turns].
+	Rewards [][]float64
+	// Pairs are the pairs of a success and a failure of one group, and Loss is their mean loss
+	// (loss.Preference). Right is the share of pairs in which the model prefers the success; 0
+	// without pairs.
+	Pairs [][2]int
+	Loss  float64
+	Right float64
+	// Weights, [rows][tokens], are −∂Loss/∂log π_φ at each sampled token: a step of gradient ascent on
+	// Σ weight·log π_φ is one of gradient descent on the loss.
+	Weights [][]float64
 }

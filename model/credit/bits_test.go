@@ -80,7 +80,7 @@ func TestTheSameBitsOnMachinesThatFuse(t *testing.T) {
 			return append(a, g...), err
 		}},
 		{"kl in the reward", "3b555a1f9e1c", func() ([][]float64, error) {
-			penalised, mean, err := KLInReward(e.tokenRewards, e.values, zeros(e.mask), e.mask, 0.1, loss.K2)
+			penalised, mean, err := KLInReward(e.tokenRewards, e.values, Zeros(e.mask), e.mask, 0.1, loss.K2)
 			return append(penalised, []float64{mean}), err
 		}},
 		{"state values", "e6f81d2a1946", func() ([][]float64, error) {

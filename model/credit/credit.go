@@ -46,32 +46,32 @@ var (
 	ErrInput = errors.New("unusable input")
 )
 
-// finite reports whether x is neither NaN nor infinite: only their difference from
+// Finite reports whether x is neither NaN nor infinite: only their difference from
 // themselves is not 0. It must be fast, because it is called for every token of a batch.
-func finite(x float64) bool {
+func Finite(x float64) bool {
 	difference := x - x
 	return difference == 0
 }
 
-// check returns an error for rewards that are not finite, or if their number differs from
+// Check returns an error for rewards that are not finite, or if their number differs from
 // the number of group indexes or state keys.
-func check(rewards []float64, beside string, n int) error {
+func Check(rewards []float64, beside string, n int) error {
 	if len(rewards) != n {
 		return fmt.Errorf("%w: %d rewards, %d %s", ErrRewards, len(rewards), n, beside)
 	}
 	for i, r := range rewards {
-		if !finite(r) {
+		if !Finite(r) {
 			return fmt.Errorf("%w: row %d has %v", ErrRewards, i, r)
 		}
 	}
 	return nil
 }
 
-// checkTurns returns an error for turn rewards that are not finite.
-func checkTurns(rewards [][]float64) error {
+// CheckTurns returns an error for turn rewards that are not finite.
+func CheckTurns(rewards [][]float64) error {
 	for row, turns := range rewards {
 		for k, r := range turns {
-			if !finite(r) {
+			if !Finite(r) {
 				return fmt.Errorf("%w: row %d, turn %d has %v", ErrRewards, row, k, r)
 			}
 		}
@@ -79,8 +79,8 @@ func checkTurns(rewards [][]float64) error {
 	return nil
 }
 
-// checkShape returns an error for numbers that do not have the mask's shape.
-func checkShape(name string, values [][]float64, mask [][]bool) error {
+// CheckShape returns an error for numbers that do not have the mask's shape.
+func CheckShape(name string, values [][]float64, mask [][]bool) error {
 	if len(values) != len(mask) {
 		return fmt.Errorf("%w: %d rows of %s, %d of the mask", ErrInput, len(values), name, len(mask))
 	}
@@ -92,16 +92,16 @@ func checkShape(name string, values [][]float64, mask [][]bool) error {
 	return nil
 }
 
-// checkUnit returns an error for an option outside [0, 1].
-func checkUnit(name string, x float64) error {
+// CheckUnit returns an error for an option outside [0, 1].
+func CheckUnit(name string, x float64) error {
 	if !(x >= 0 && x <= 1) {
 		return fmt.Errorf("%w: %s is %v, must be from 0 to 1", ErrInput, name, x)
 	}
 	return nil
 }
 
-// rowsOf returns the rows of each group, with groups in the order of their first rows.
-func rowsOf[K comparable](groups []K) [][]int {
+// RowsOf returns the rows of each group, with groups in the order of their first rows.
+func RowsOf[K comparable](groups []K) [][]int {
 	place := map[K]int{}
 	var rows [][]int
 	for row, group := range groups {

@@ -1,14 +1,5 @@
 package credit
 
-var drGRPO = Algorithm{
-	Name: "dr_grpo", By: "the group's mean (Dr. GRPO)",
-	Formula: "A = R − mean_G", Paper: "Dr. GRPO, arXiv 2503.20783", File: "dr_grpo.go",
-	Compares: true, DropsFlat: true,
-	Compute: func(in Input, _ Options) ([][]float64, [][]float64, error) {
-		return in.byRow(DrGRPO(in.Returns, in.Groups))
-	},
-}
-
 // DrGRPO computes each row's advantage as its return minus its group's mean (Dr. GRPO,
 // arXiv 2503.20783):
 //

@@ -105,9 +105,9 @@ func TestStateBaselineAlone(t *testing.T) {
 
 func TestFinite(t *testing.T) {
 	for _, x := range []float64{0, math.Copysign(0, -1), -1, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64} {
-		require.True(t, finite(x), "%v", x)
+		require.True(t, Finite(x), "%v", x)
 	}
 	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-		require.False(t, finite(x), "%v", x)
+		require.False(t, Finite(x), "%v", x)
 	}
 }

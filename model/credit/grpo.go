@@ -1,14 +1,5 @@
 package credit
 
-var grpo = Algorithm{
-	Name: "grpo", By: "the group's mean and standard deviation (GRPO)",
-	Formula: "A = (R − mean_G) / (std_G + ε)", Paper: "GRPO, arXiv 2402.03300, §4.1.2", File: "grpo.go",
-	Compares: true, DropsFlat: true, Reads: []string{"normalize_by_std", "epsilon", "floor"},
-	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
-		return in.byRow(GRPO(in.Returns, in.Groups, o))
-	},
-}
-
 // GRPO computes the advantage of each row's trajectory within its group
 // (arXiv 2402.03300, outcome supervision; verl's compute_grpo_outcome_advantage):
 //
@@ -26,11 +17,11 @@ var grpo = Algorithm{
 //
 // Errors are of kind ErrRewards, or ErrInput for a negative option.
 func GRPO(rewards []float64, groups []int, o Options) ([]float64, error) {
-	if err := check(rewards, "group indexes", len(groups)); err != nil {
+	if err := Check(rewards, "group indexes", len(groups)); err != nil {
 		return nil, err
 	}
-	if err := o.checkScaling(); err != nil {
+	if err := o.CheckScaling(); err != nil {
 		return nil, err
 	}
-	return o.scaleGroups(rewards, groups), nil
+	return o.ScaleGroups(rewards, groups), nil
 }

@@ -21,22 +21,22 @@ import (
 func KLInReward(
 	rewards, logProbs, refLogProbs [][]float64, mask [][]bool, coefficient float64, e loss.KLEstimator,
 ) (penalised [][]float64, mean float64, err error) {
-	if !(coefficient >= 0) || !finite(coefficient) {
+	if !(coefficient >= 0) || !Finite(coefficient) {
 		return nil, 0, fmt.Errorf("%w: the coefficient is %v, must be at least 0", ErrInput, coefficient)
 	}
 	if !e.Valid() {
 		return nil, 0, fmt.Errorf("%w: KL estimator %q", ErrInput, e)
 	}
-	if err := checkTokenRewards(rewards, mask); err != nil {
+	if err := CheckTokenRewards(rewards, mask); err != nil {
 		return nil, 0, err
 	}
-	if err := checkShape("log-probs", logProbs, mask); err != nil {
+	if err := CheckShape("log-probs", logProbs, mask); err != nil {
 		return nil, 0, err
 	}
-	if err := checkShape("reference log-probs", refLogProbs, mask); err != nil {
+	if err := CheckShape("reference log-probs", refLogProbs, mask); err != nil {
 		return nil, 0, err
 	}
-	penalised = zeros(mask)
+	penalised = Zeros(mask)
 	var total float64
 	rows := 0
 	for row, sampled := range mask {
@@ -47,7 +47,7 @@ func KLInReward(
 				continue
 			}
 			lp, ref := logProbs[row][t], refLogProbs[row][t]
-			if !finite(lp) || !finite(ref) {
+			if !Finite(lp) || !Finite(ref) {
 				return nil, 0, fmt.Errorf("%w: the log-probs at row %d, token %d are %v and %v", ErrNotFinite, row, t, lp, ref)
 			}
 			kl, _ := e.Estimate(lp, ref)

@@ -1,14 +1,5 @@
 package credit
 
-var leaveOneOut = Algorithm{
-	Name: "leave_one_out", By: "the mean of the group's others (LOOP, RLOO)",
-	Formula: "A = R − mean of the others of G", Paper: "RLOO, arXiv 2402.14740; LOOP, arXiv 2502.01600", File: "leave_one_out.go",
-	Compares: true, DropsFlat: true,
-	Compute: func(in Input, _ Options) ([][]float64, [][]float64, error) {
-		return in.byRow(LeaveOneOut(in.Returns, in.Groups))
-	},
-}
-
 // LeaveOneOut computes each row's advantage as its return minus the mean return of the
 // other rows of its group (RLOO, arXiv 2402.14740; LOOP, arXiv 2502.01600):
 //
@@ -24,11 +15,11 @@ var leaveOneOut = Algorithm{
 //
 // Errors are of kind ErrRewards.
 func LeaveOneOut(rewards []float64, groups []int) ([]float64, error) {
-	if err := check(rewards, "group indexes", len(groups)); err != nil {
+	if err := Check(rewards, "group indexes", len(groups)); err != nil {
 		return nil, err
 	}
-	advantages := Options{}.scaleGroups(rewards, groups)
-	for _, rows := range rowsOf(groups) {
+	advantages := Options{}.ScaleGroups(rewards, groups)
+	for _, rows := range RowsOf(groups) {
 		if len(rows) == 1 {
 			continue
 		}

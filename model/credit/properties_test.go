@@ -86,7 +86,7 @@ func TestLeaveOneOutIsWithoutTheRow(t *testing.T) {
 // Without a critic, γ = λ = 1, a token's advantage is what its row still gets.
 func TestGAEOfNoValuesIsTheReturn(t *testing.T) {
 	e := randomEpisodes(t, 7, 9)
-	advantages, returns, err := GAE(e.tokenRewards, zeros(e.mask), e.mask, Options{Gamma: 1, Lambda: 1})
+	advantages, returns, err := GAE(e.tokenRewards, Zeros(e.mask), e.mask, Options{Gamma: 1, Lambda: 1})
 	require.NoError(t, err)
 	require.Equal(t, advantages, returns)
 	for row, spans := range e.turns {
@@ -123,7 +123,7 @@ func TestGAEBridges(t *testing.T) {
 		}
 		return out
 	}
-	all := pack(zeros(e.mask))
+	all := pack(Zeros(e.mask))
 	mask := make([][]bool, len(all))
 	for row := range all {
 		for range all[row] {
@@ -184,11 +184,11 @@ func TestTurnGAEFirstToken(t *testing.T) {
 
 // Whiten is whiten of a copy.
 func Whiten(values [][]float64, mask [][]bool) [][]float64 {
-	out := zeros(mask)
+	out := Zeros(mask)
 	for row := range mask {
 		copy(out[row], values[row])
 	}
-	whiten(out, mask)
+	Whiten(out, mask)
 	return out
 }
 
@@ -307,7 +307,7 @@ func TestRewardPlacesAndSums(t *testing.T) {
 // KL in the reward with k1 takes β times the trajectory's log ratio off its return.
 func TestKLInRewardSums(t *testing.T) {
 	e := randomEpisodes(t, 31, 9)
-	reference := zeros(e.mask)
+	reference := Zeros(e.mask)
 	got, _, err := KLInReward(e.tokenRewards, e.values, reference, e.mask, 0.1, loss.K1)
 	require.NoError(t, err)
 	for row, sampled := range e.mask {

@@ -37,8 +37,8 @@ func checkSpans(turns [][]Span, lengths []int) error {
 	return nil
 }
 
-// checkPerTurn returns an error unless there is one number for each turn.
-func checkPerTurn(name string, values [][]float64, turns [][]Span) error {
+// CheckPerTurn returns an error unless there is one number for each turn.
+func CheckPerTurn(name string, values [][]float64, turns [][]Span) error {
 	if len(values) != len(turns) {
 		return fmt.Errorf("%w: %s of %d rows, turns of %d", ErrInput, name, len(values), len(turns))
 	}
@@ -74,10 +74,10 @@ func TokenRewards(rewards [][]float64, turns [][]Span, lengths []int, place Rewa
 	if err := checkSpans(turns, lengths); err != nil {
 		return nil, err
 	}
-	if err := checkPerTurn("rewards", rewards, turns); err != nil {
+	if err := CheckPerTurn("rewards", rewards, turns); err != nil {
 		return nil, err
 	}
-	if err := checkTurns(rewards); err != nil {
+	if err := CheckTurns(rewards); err != nil {
 		return nil, err
 	}
 	if place != AtTurns && place != AtEnd {
@@ -137,7 +137,7 @@ func OverRows(advantages []float64, mask [][]bool) ([][]float64, error) {
 	if len(advantages) != len(mask) {
 		return nil, fmt.Errorf("%w: %d advantages for %d rows", ErrInput, len(advantages), len(mask))
 	}
-	out := zeros(mask)
+	out := Zeros(mask)
 	for row, sampled := range mask {
 		for t, yes := range sampled {
 			if yes {
@@ -154,7 +154,7 @@ func OverTurns(advantages [][]float64, turns [][]Span, lengths []int) ([][]float
 	if err := checkSpans(turns, lengths); err != nil {
 		return nil, err
 	}
-	if err := checkPerTurn("advantages", advantages, turns); err != nil {
+	if err := CheckPerTurn("advantages", advantages, turns); err != nil {
 		return nil, err
 	}
 	out := make([][]float64, len(turns))
@@ -169,8 +169,8 @@ func OverTurns(advantages [][]float64, turns [][]Span, lengths []int) ([][]float
 	return out, nil
 }
 
-// zeros returns rows of zeros in the mask's shape, in one allocation.
-func zeros(mask [][]bool) [][]float64 {
+// Zeros returns rows of zeros in the mask's shape, in one allocation.
+func Zeros(mask [][]bool) [][]float64 {
 	n := 0
 	for _, sampled := range mask {
 		n += len(sampled)
@@ -183,12 +183,55 @@ func zeros(mask [][]bool) [][]float64 {
 	return out
 }
 
-// rowsLike cuts flat into rows of the lengths of others.
-func rowsLike(others [][]float64, flat []float64) [][]float64 {
+// RowsLike cuts flat into rows of the lengths of others.
+func RowsLike(others [][]float64, flat []float64) [][]float64 {
 	out := make([][]float64, len(others))
 	for row, turns := range others {
 		n := len(turns)
 		out[row], flat = flat[:n:n], flat[n:]
 	}
 	return out
+}
+
+// ValuePlace is the token at which the critic's value of a turn is read.
+type ValuePlace = string
+
+const (
+	// LastPromptToken reads it at the last token before the turn's first sampled
+	// one: the critic's expectation before the policy has sampled anything. That is
+	// values[row][span.From].
+	LastPromptToken ValuePlace = "last_prompt_token"
+	// FinalToken reads it at the turn's final sampled token, as RAGEN does: the
+	// critic's expectation given all other tokens of the turn. The baseline then
+	// already contains most of the turn's effect. That is values[row][span.To−1].
+	FinalToken ValuePlace = "final_token"
+)
+
+// CheckTokenRewards returns an error for rewards that do not have the mask's shape, that
+// are not finite, or that are at tokens that were not sampled.
+func CheckTokenRewards(rewards [][]float64, mask [][]bool) error {
+	if err := CheckShape("rewards", rewards, mask); err != nil {
+		return err
+	}
+	for row, tokens := range rewards {
+		for t, r := range tokens {
+			if !Finite(r) {
+				return fmt.Errorf("%w: row %d, token %d has %v", ErrRewards, row, t, r)
+			}
+			if r != 0 && !mask[row][t] {
+				return fmt.Errorf("%w: row %d has %v at token %d, which was not sampled", ErrRewards, row, r, t)
+			}
+		}
+	}
+	return nil
+}
+
+// Subgoal is what a turn says of its subgoal. Spans are of the row's tokens; one that is not there
+// is empty.
+type Subgoal struct {
+	// Choice are the tokens that keep or switch, Goal those of the subgoal, Action those of the action.
+	Choice, Goal, Action Span
+	// Switches is true if the turn takes another subgoal, and Text is the one that it writes.
+	Switches bool
+	Text     string
 }

@@ -5,7 +5,7 @@ import "math"
 // whitenEpsilon is added to the variance (verl's masked_whiten).
 const whitenEpsilon = 1e-8
 
-// whiten scales the numbers where the mask is true to mean 0 and deviation 1 over the
+// Whiten scales the numbers where the mask is true to mean 0 and deviation 1 over the
 // whole batch, and sets the others to 0 (verl's masked_whiten):
 //
 //	(x − mean) / √(var + 1e-8)
@@ -16,7 +16,7 @@ const whitenEpsilon = 1e-8
 //
 // Mean and deviation are taken over tokens, so long trajectories have more influence than
 // short ones. They are those of the given rows: after a selection, of the selected rows.
-func whiten(values [][]float64, mask [][]bool) {
+func Whiten(values [][]float64, mask [][]bool) {
 	var sum, first float64
 	n, equal := 0, true
 	for row, sampled := range mask {

@@ -12,7 +12,7 @@ import (
 // advantages: [rows][tokens], before the selection's weights. least is at least 0; with 0 every
 // row is kept. The result is [rows]. Errors are of kind ErrInput.
 func WorthAStep(advantages [][]float64, least float64) ([]bool, error) {
-	if !(least >= 0) || !finite(least) {
+	if !(least >= 0) || !Finite(least) {
 		return nil, fmt.Errorf("%w: the least advantage is %v, must be at least 0", ErrInput, least)
 	}
 	out := make([]bool, len(advantages))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/methods"
 	"github.com/reprise-rl/reprise/model/selection"
 )
 
@@ -32,25 +32,25 @@ func code(words ...string) string {
 
 // algorithmTables are the parts of the page that are written from the tables.
 func algorithmTables() map[string]string {
-	var algorithms, methods, metrics strings.Builder
+	var algorithms, kept, metrics strings.Builder
 	algorithms.WriteString("| `credit.algorithm` | advantage | file | source | critic | compares | reads of `credit` |\n|---|---|---|---|---|---|---|\n")
-	for _, a := range credit.Algorithms {
-		fmt.Fprintf(&algorithms, "| `%s` | %s | [%s](../model/credit/%s) | %s | %s | %s | %s |\n",
+	for _, a := range methods.Algorithms {
+		fmt.Fprintf(&algorithms, "| `%s` | %s | [%s](../model/methods/%s) | %s | %s | %s | %s |\n",
 			a.Name, a.Formula, a.File, a.File, a.Paper, yes(a.Critic), yes(a.Compares), code(a.Fields()...))
 	}
-	methods.WriteString("| `selection.method` | kept | file | source | reads |\n|---|---|---|---|---|\n")
+	kept.WriteString("| `selection.method` | kept | file | source | reads |\n|---|---|---|---|---|\n")
 	for _, m := range selection.Methods {
 		var reads []string
 		if m.Value != "" {
 			reads = []string{m.Value}
 		}
-		fmt.Fprintf(&methods, "| `%s` | %s | [%s](../model/selection/%s) | %s | %s |\n", m.Name, m.Kept, m.File, m.File, m.Source, code(reads...))
+		fmt.Fprintf(&kept, "| `%s` | %s | [%s](../model/selection/%s) | %s | %s |\n", m.Name, m.Kept, m.File, m.File, m.Source, code(reads...))
 	}
 	metrics.WriteString("| `selection.metric` | s is | source |\n|---|---|---|\n")
 	for _, m := range selection.Metrics {
 		fmt.Fprintf(&metrics, "| `%s` | %s | %s |\n", m.Name, m.Is, m.Source)
 	}
-	return map[string]string{"algorithms": algorithms.String(), "methods": methods.String(), "metrics": metrics.String()}
+	return map[string]string{"algorithms": algorithms.String(), "methods": kept.String(), "metrics": metrics.String()}
 }
 
 func TestAlgorithmsPageHasTheTables(t *testing.T) {
@@ -76,7 +76,7 @@ func TestAlgorithmsPageHasTheTables(t *testing.T) {
 // the tables name is one of the spec.
 func TestTablesNameFields(t *testing.T) {
 	var read []string
-	for _, a := range credit.Algorithms {
+	for _, a := range methods.Algorithms {
 		read = append(read, a.Fields()...)
 	}
 	for _, r := range rules {

@@ -81,8 +81,8 @@ func (s Selection) method() selection.Method {
 func anyMethod(selection.Method) bool { return true }
 func anyMetric(selection.Metric) bool { return true }
 
-// methods are the names of the methods that fit, in the table's order.
-func methods(fits func(selection.Method) bool) []string {
+// selections are the names of the methods that fit, in the table's order.
+func selections(fits func(selection.Method) bool) []string {
 	return namesOf(selection.Methods, func(m selection.Method) (string, bool) { return m.Name, fits(m) })
 }
 
@@ -106,7 +106,7 @@ func waysOfSelection() string {
 
 // methodsOf are the methods that read a field of the section selection.
 func methodsOf(field string) []string {
-	return methods(func(m selection.Method) bool { return m.Value == field })
+	return selections(func(m selection.Method) bool { return m.Value == field })
 }
 
 // metrics are the names of the metrics that fit, in the table's order.

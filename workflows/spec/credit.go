@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/reprise-rl/reprise/model/methods"
+
 	"github.com/reprise-rl/reprise/model/credit"
 )
 
@@ -19,7 +21,7 @@ const (
 
 // algorithm is the entry of the table; empty for a name that it does not have.
 func (c Credit) algorithm() credit.Algorithm {
-	a, _ := credit.Find(c.Algorithm)
+	a, _ := methods.Find(c.Algorithm)
 	return a
 }
 
@@ -73,7 +75,7 @@ func anyAlgorithm(credit.Algorithm) bool { return true }
 
 // algorithms are the names of the algorithms that fit, in the table's order.
 func algorithms(fits func(credit.Algorithm) bool) []string {
-	return namesOf(credit.Algorithms, func(a credit.Algorithm) (string, bool) { return a.Name, fits(a) })
+	return namesOf(methods.Algorithms, func(a credit.Algorithm) (string, bool) { return a.Name, fits(a) })
 }
 
 // readersOf are the algorithms that read a field of the section credit, for people.
@@ -83,7 +85,7 @@ func readersOf(field string) string {
 
 // waysOfCredit says how each algorithm makes advantages of rewards.
 func waysOfCredit() string {
-	ways := namesOf(credit.Algorithms, func(a credit.Algorithm) (string, bool) { return "by " + a.By, true })
+	ways := namesOf(methods.Algorithms, func(a credit.Algorithm) (string, bool) { return "by " + a.By, true })
 	return strings.Join(ways[:len(ways)-1], ", ") + ", or " + ways[len(ways)-1]
 }
 

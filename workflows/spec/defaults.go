@@ -233,7 +233,7 @@ var rules = withOwn([]*rule{
 	{path: "rewards", typ: typeObjects, elements: rewardRules, most: maxRewards, source: fromOurs + ", none",
 		doc: "Parts of the reward beside the environment's own. Selection and credit read the weighted sum of all; `reward/mean`, success and the detectors of collapse stay on the environment's own. docs/rewards.md lists the modules."},
 
-	{path: "selection.method", typ: typeString, value: "top_fraction", enum: methods(anyMethod), knob: true, source: fromPaper,
+	{path: "selection.method", typ: typeString, value: "top_fraction", enum: selections(anyMethod), knob: true, source: fromPaper,
 		doc: "Which groups an update learns from: " + waysOfSelection() + ". G is the number of groups; s is a group's score by `selection.metric`."},
 	{path: "selection.metric", typ: typeString, value: "reward_std", enum: metrics(anyMetric), knob: true, source: fromPaper,
 		doc: "The score that ranks the groups. Its rewards include penalties and are never normalised: `reward_std` is the sample standard deviation (n−1) of the returns. Entropies are estimated from the sampler's log-probs; `exact_entropy` scores every row before the selection instead, which takes 1/keep times as long."},

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/methods"
 )
 
 // beforeOwn is the field of the section credit after which those of single algorithms stand.
@@ -16,7 +16,7 @@ const beforeOwn = "credit.step_weight"
 // withOwn are the rules with those of the options that single algorithms declare.
 func withOwn(rules []*rule) []*rule {
 	var own []*rule
-	for _, o := range credit.OwnOptions() {
+	for _, o := range methods.Options() {
 		r := &rule{
 			path: "credit." + o.Name, typ: typeNumber, span: span{low: o.Low, high: o.High, openLow: o.Above},
 			source: o.Source, doc: fmt.Sprintf(o.Doc, readersOf(o.Name)),
@@ -38,7 +38,7 @@ func ownField(v reflect.Value, key string) (reflect.Value, bool) {
 	if !ok {
 		return reflect.Value{}, false
 	}
-	o, ok := credit.OwnOption(key)
+	o, ok := methods.Option(key)
 	if !ok {
 		return reflect.Value{}, false
 	}
@@ -51,13 +51,13 @@ func setOwn(target reflect.Value, path string, value any) bool {
 	if !ok {
 		return false
 	}
-	o, ok := credit.OwnOption(name)
+	o, ok := methods.Option(name)
 	c, there := field(target, "credit", true)
 	if !ok || !there || reflect.TypeOf(value) != reflect.TypeOf(o.Value(nil)) {
 		return false
 	}
 	into := c.Addr().Interface().(*Credit)
-	into.Own = into.Own.With(name, value)
+	into.Own = methods.With(into.Own, name, value)
 	return true
 }
 
@@ -87,14 +87,14 @@ func (c *Credit) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	c.Own = nil
-	for _, o := range credit.OwnOptions() {
+	for _, o := range methods.Options() {
 		switch value := written[o.Name].(type) {
 		case nil:
 		case bool, float64:
 			if reflect.TypeOf(value) != reflect.TypeOf(o.Value(nil)) {
 				return fmt.Errorf("credit.%s is %v", o.Name, value)
 			}
-			c.Own = c.Own.With(o.Name, value)
+			c.Own = methods.With(c.Own, o.Name, value)
 		default:
 			return fmt.Errorf("credit.%s is %v", o.Name, value)
 		}

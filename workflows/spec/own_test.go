@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/reprise-rl/reprise/model/methods"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/model/credit"
@@ -29,7 +31,7 @@ func TestOwnOptionsStandBesideTheOthers(t *testing.T) {
 	none := Default(FromStarter).Credit
 	b, err = json.Marshal(none)
 	require.NoError(t, err)
-	for _, o := range credit.OwnOptions() {
+	for _, o := range methods.Options() {
 		require.NotContains(t, string(b), o.Name)
 	}
 	require.NoError(t, json.Unmarshal(b, &back.Credit))

@@ -32,7 +32,7 @@ var (
 	// unranked the methods that read no metric.
 	deviations = metrics(func(m selection.Metric) bool { return m.Deviation })
 	means      = metrics(func(m selection.Metric) bool { return !m.Deviation })
-	unranked   = methods(func(m selection.Method) bool { return !m.Ranks })
+	unranked   = selections(func(m selection.Method) bool { return !m.Ranks })
 )
 
 // relations are checked if none of their fields has a problem of its own.

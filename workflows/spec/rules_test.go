@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/reprise-rl/reprise/model/methods"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/model/credit"
@@ -27,7 +29,7 @@ func leafPaths(t reflect.Type, prefix string) []string {
 			continue
 		}
 		if f.Type == reflect.TypeFor[credit.Own]() {
-			for _, o := range credit.OwnOptions() {
+			for _, o := range methods.Options() {
 				paths = append(paths, prefix+o.Name)
 			}
 			continue

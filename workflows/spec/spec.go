@@ -224,7 +224,7 @@ type Selection struct {
 // Credit turns rewards into advantages. It has the fields of credit.Options, so that one
 // converts to the other.
 type Credit struct {
-	// Algorithm is a name of credit.Algorithms.
+	// Algorithm is a name of methods.Algorithms.
 	Algorithm      string  `json:"algorithm"`
 	NormalizeByStd bool    `json:"normalize_by_std"`
 	Epsilon        float64 `json:"epsilon"`

@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reprise-rl/reprise/model/methods"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/selection"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -75,7 +76,7 @@ func TestHostAlgorithms(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 128, got.Rows)
 	require.Equal(t, 3600, got.Tokens)
-	for _, a := range credit.Algorithms {
+	for _, a := range methods.Algorithms {
 		require.Contains(t, names(got.Credit), a.Name)
 	}
 	require.Contains(t, names(got.Credit), "gae, KL in the reward")

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/reprise-rl/reprise/model/methods"
+
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
@@ -164,7 +166,7 @@ func (r *rollout) credits() []workload {
 		}}
 	}
 	var all []workload
-	for _, a := range credit.Algorithms {
+	for _, a := range methods.Algorithms {
 		all = append(all, work(a.Name, a, false))
 		if a.Critic && slices.Contains(a.Reads, "reward_at") {
 			all = append(all, work(a.Name+", KL in the reward", a, true))

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/reprise-rl/reprise/model/methods"
+
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/loss"
 	"github.com/reprise-rl/reprise/model/selection"
@@ -39,17 +41,17 @@ func Methods() ([]Method, error) {
 	if err := json.Unmarshal(settings, &all); err != nil {
 		return nil, fmt.Errorf("settings.json: %w", err)
 	}
-	var methods []Method
+	var known []Method
 	for _, m := range all {
-		if _, ok := credit.Find(m.Credit.Algorithm); !ok {
+		if _, ok := methods.Find(m.Credit.Algorithm); !ok {
 			continue
 		}
 		if ways[m.Play] == nil || readings[m.Reading] == nil {
 			return nil, fmt.Errorf("settings.json: %s (%s) plays %q and reads %q", m.Credit.Algorithm, m.Setting, m.Play, m.Reading)
 		}
-		methods = append(methods, m)
+		known = append(known, m)
 	}
-	return methods, nil
+	return known, nil
 }
 
 // estimate returns the advantages, [rows][tokens]; rows that the update does not learn from have zeros.

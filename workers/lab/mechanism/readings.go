@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/reprise-rl/reprise/model/methods"
+
 	"github.com/reprise-rl/reprise/model/credit"
 )
 
@@ -37,7 +39,7 @@ var readings = map[string]func(Batch, credit.Options) ([][]float64, error){
 
 // compute applies an algorithm. Its critic is right in all the numbers that it has for a token.
 func compute(in credit.Input, o credit.Options) (advantages, returns [][]float64, err error) {
-	if a, _ := credit.Find(o.Algorithm); a.Values > 1 {
+	if a, _ := methods.Find(o.Algorithm); a.Values > 1 {
 		values := in.Values
 		in.Values = make([][]float64, len(values))
 		for row, tokens := range values {
@@ -46,7 +48,7 @@ func compute(in credit.Input, o credit.Options) (advantages, returns [][]float64
 			}
 		}
 	}
-	return credit.Compute(in, o)
+	return methods.Compute(in, o)
 }
 
 // byOutcome makes each turn a row, in a group with the same turns that began with the same outcome.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/reprise-rl/reprise/model/methods"
 
-	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/stretchr/testify/require"
 )
 
 // A row names only options that its algorithm reads, and no two rows measure the same.
@@ -16,20 +16,20 @@ func TestSettings(t *testing.T) {
 		Credit map[string]any
 	}
 	require.NoError(t, json.Unmarshal(settings, &rows))
-	methods, err := Methods()
+	all, err := Methods()
 	require.NoError(t, err)
-	require.Len(t, methods, len(rows), "algorithms that there are not")
+	require.Len(t, all, len(rows), "algorithms that there are not")
 	seen := map[string]string{}
 	for i, row := range rows {
-		a, _ := credit.Find(methods[i].Credit.Algorithm)
+		a, _ := methods.Find(all[i].Credit.Algorithm)
 		for field := range row.Credit {
 			require.True(t, field == "algorithm" || slices.Contains(a.Fields(), field), "%s does not read credit.%s", a.Name, field)
 		}
-		what := methods[i]
+		what := all[i]
 		what.Setting = ""
 		text, err := json.Marshal(what)
 		require.NoError(t, err)
-		require.NotContains(t, seen, string(text), "%s is what another row is", methods[i].Setting)
-		seen[string(text)] = methods[i].Setting
+		require.NotContains(t, seen, string(text), "%s is what another row is", all[i].Setting)
+		seen[string(text)] = all[i].Setting
 	}
 }

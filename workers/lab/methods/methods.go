@@ -11,8 +11,9 @@ import (
 	"maps"
 	"slices"
 
+	table "github.com/reprise-rl/reprise/model/methods"
+
 	"github.com/reprise-rl/reprise/infra/presets"
-	"github.com/reprise-rl/reprise/model/credit"
 )
 
 // Task is the preset that gives the task, the model, its warm start and the size of a rollout.
@@ -47,7 +48,7 @@ func listed() ([]Method, map[string]map[string]any) {
 	return slices.DeleteFunc(all.Methods, func(m Method) bool {
 		doc, err := m.preset(m.Preset)
 		algorithm, _ := section(doc, "credit")["algorithm"].(string)
-		_, known := credit.Find(algorithm)
+		_, known := table.Find(algorithm)
 		return err != nil || !known
 	}), all.Starts
 }

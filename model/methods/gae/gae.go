@@ -1,22 +1,27 @@
-package credit
+package gae
 
-import "fmt"
+import (
+	"fmt"
 
-var gae = Algorithm{
+	"github.com/reprise-rl/reprise/model/credit"
+)
+
+// Entry is the method in the table.
+var Entry = credit.Algorithm{
 	Name: "gae", By: "a critic over tokens (GAE: PPO)",
-	Formula: "δ_t = r_t + γV_{t+1} − V_t; A = w(Σ (γλ)^k δ_{t+k})", Paper: "GAE, arXiv 1506.02438, eq. 16; RAGEN", File: "gae.go",
+	Formula: "δ_t = r_t + γV_{t+1} − V_t; A = w(Σ (γλ)^k δ_{t+k})", Paper: "GAE, arXiv 1506.02438, eq. 16; RAGEN", File: "gae/gae.go",
 	Critic: true, Reads: []string{"gamma", "lambda", "reward_at", "whiten"},
-	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
+	Compute: func(in credit.Input, o credit.Options) ([][]float64, [][]float64, error) {
 		return GAE(in.Tokens, in.Values, in.Mask, o)
 	},
 }
 
 // checkTokens returns an error for a Gamma or Lambda outside its range.
-func (o Options) checkTokens() error {
-	if err := checkUnit("Gamma", o.Gamma); err != nil {
+func checkTokens(o credit.Options) error {
+	if err := credit.CheckUnit("Gamma", o.Gamma); err != nil {
 		return err
 	}
-	return checkUnit("Lambda", o.Lambda)
+	return credit.CheckUnit("Lambda", o.Lambda)
 }
 
 // GAE computes the advantage of each sampled token by generalised advantage estimation
@@ -39,24 +44,24 @@ func (o Options) checkTokens() error {
 // it.
 //
 // Errors are of kind ErrRewards, ErrNotFinite (a value) or ErrInput.
-func GAE(rewards, values [][]float64, mask [][]bool, o Options) (advantages, returns [][]float64, err error) {
-	if err := o.checkTokens(); err != nil {
+func GAE(rewards, values [][]float64, mask [][]bool, o credit.Options) (advantages, returns [][]float64, err error) {
+	if err := checkTokens(o); err != nil {
 		return nil, nil, err
 	}
-	if err := checkShape("values", values, mask); err != nil {
+	if err := credit.CheckShape("values", values, mask); err != nil {
 		return nil, nil, err
 	}
-	if err := checkTokenRewards(rewards, mask); err != nil {
+	if err := credit.CheckTokenRewards(rewards, mask); err != nil {
 		return nil, nil, err
 	}
-	advantages, returns = zeros(mask), zeros(mask)
+	advantages, returns = credit.Zeros(mask), credit.Zeros(mask)
 	for row, sampled := range mask {
-		if t := o.backwards(rewards[row], values[row], sampled, advantages[row], returns[row]); t >= 0 {
-			return nil, nil, fmt.Errorf("%w: the value at row %d, token %d is %v", ErrNotFinite, row, t, values[row][t])
+		if t := backwards(o, rewards[row], values[row], sampled, advantages[row], returns[row]); t >= 0 {
+			return nil, nil, fmt.Errorf("%w: the value at row %d, token %d is %v", credit.ErrNotFinite, row, t, values[row][t])
 		}
 	}
 	if o.Whiten {
-		whiten(advantages, mask)
+		credit.Whiten(advantages, mask)
 	}
 	return advantages, returns, nil
 }
@@ -64,14 +69,14 @@ func GAE(rewards, values [][]float64, mask [][]bool, o Options) (advantages, ret
 // backwards computes the advantages and returns of a row, or of a part of a row whose
 // future value is 0, from the last token to the first. It returns the first token on this
 // way whose value is not finite, or −1.
-func (o Options) backwards(rewards, values []float64, sampled []bool, advantages, returns []float64) int {
+func backwards(o credit.Options, rewards, values []float64, sampled []bool, advantages, returns []float64) int {
 	next, advantage := 0.0, 0.0
 	for t := len(sampled) - 1; t >= 0; t-- {
 		if !sampled[t] {
 			continue
 		}
 		v := values[t]
-		if !finite(v) {
+		if !credit.Finite(v) {
 			return t
 		}
 		delta := rewards[t] + float64(o.Gamma*next) - v
@@ -80,23 +85,4 @@ func (o Options) backwards(rewards, values []float64, sampled []bool, advantages
 		next = v
 	}
 	return -1
-}
-
-// checkTokenRewards returns an error for rewards that do not have the mask's shape, that
-// are not finite, or that are at tokens that were not sampled.
-func checkTokenRewards(rewards [][]float64, mask [][]bool) error {
-	if err := checkShape("rewards", rewards, mask); err != nil {
-		return err
-	}
-	for row, tokens := range rewards {
-		for t, r := range tokens {
-			if !finite(r) {
-				return fmt.Errorf("%w: row %d, token %d has %v", ErrRewards, row, t, r)
-			}
-			if r != 0 && !mask[row][t] {
-				return fmt.Errorf("%w: row %d has %v at token %d, which was not sampled", ErrRewards, row, r, t)
-			}
-		}
-	}
-	return nil
 }

@@ -1,23 +1,28 @@
-package credit
+package trees
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/reprise-rl/reprise/model/credit"
+)
 
 // treesAlone normalises the group's z again in the tree and uses that alone, as the authors' code does.
 // Without it the z of the tree and of the group are added, as in the paper.
-var treesAlone = Option{
+var treesAlone = credit.Option{
 	Name: "trees_alone", Switch: true, Source: "Tree-GRPO (arXiv 2509.21240); its code: true",
 	Doc: "Compares the leaves of a tree with each other alone (%s): the group's z is normalised again in the tree, and how good a tree is beside others is lost.",
 }
 
-var treeGRPO = Algorithm{
+// Entry is the method in the table.
+var Entry = credit.Algorithm{
 	Name: "tree_grpo", By: "the leaves of the tree and those of the group (Tree-GRPO)",
-	Formula: "A = z(R in its tree) + z(R in G), z = (R − mean) / (std + ε); trees_alone: z(z(R in G) in its tree)", Paper: "Tree-GRPO, arXiv 2509.21240", File: "tree_grpo.go",
-	Compares: true, Search: "tree", Reads: []string{"normalize_by_std", "epsilon", "floor"}, Own: []Option{treesAlone},
-	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
+	Formula: "A = z(R in its tree) + z(R in G), z = (R − mean) / (std + ε); trees_alone: z(z(R in G) in its tree)", Paper: "Tree-GRPO, arXiv 2509.21240", File: "trees/tree_grpo.go",
+	Compares: true, Search: "tree", Reads: []string{"normalize_by_std", "epsilon", "floor"}, Own: []credit.Option{treesAlone},
+	Compute: func(in credit.Input, o credit.Options) ([][]float64, [][]float64, error) {
 		if treesAlone.On(o) {
-			return in.byRow(TreeGRPOCode(in.Returns, in.Groups, in.Trees, o))
+			return in.ByRow(TreeGRPOCode(in.Returns, in.Groups, in.Trees, o))
 		}
-		return in.byRow(TreeGRPO(in.Returns, in.Groups, in.Trees, o))
+		return in.ByRow(TreeGRPO(in.Returns, in.Groups, in.Trees, o))
 	},
 }
 
@@ -32,8 +37,8 @@ var treeGRPO = Algorithm{
 //
 // Without NormalizeByStd both parts are differences from a mean. Errors are of kind ErrRewards or
 // ErrInput.
-func TreeGRPO(rewards []float64, groups, trees []int, o Options) ([]float64, error) {
-	advantages, err := GRPO(rewards, groups, o)
+func TreeGRPO(rewards []float64, groups, trees []int, o credit.Options) ([]float64, error) {
+	advantages, err := credit.GRPO(rewards, groups, o)
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +55,8 @@ func TreeGRPO(rewards []float64, groups, trees []int, o Options) ([]float64, err
 // TreeGRPOCode is the advantage of the authors' code (AMAP-ML/Tree-GRPO, core_algos.py), which is
 // not the paper's: the group's z is normalised again among the tree and used alone. How good
 // a tree is compared with the others is lost then. Arguments, result and errors are TreeGRPO's.
-func TreeGRPOCode(rewards []float64, groups, trees []int, o Options) ([]float64, error) {
-	group, err := GRPO(rewards, groups, o)
+func TreeGRPOCode(rewards []float64, groups, trees []int, o credit.Options) ([]float64, error) {
+	group, err := credit.GRPO(rewards, groups, o)
 	if err != nil {
 		return nil, err
 	}
@@ -59,9 +64,9 @@ func TreeGRPOCode(rewards []float64, groups, trees []int, o Options) ([]float64,
 }
 
 // withinTrees scales numbers among the leaves of each tree.
-func withinTrees(values []float64, groups, trees []int, o Options) ([]float64, error) {
+func withinTrees(values []float64, groups, trees []int, o credit.Options) ([]float64, error) {
 	if len(trees) != len(values) {
-		return nil, fmt.Errorf("%w: trees of %d rows, %d rewards", ErrInput, len(trees), len(values))
+		return nil, fmt.Errorf("%w: trees of %d rows, %d rewards", credit.ErrInput, len(trees), len(values))
 	}
 	type tree struct{ group, tree int }
 	keys := make([]tree, len(trees))
@@ -69,8 +74,8 @@ func withinTrees(values []float64, groups, trees []int, o Options) ([]float64, e
 		keys[i] = tree{groups[i], trees[i]}
 	}
 	out := append([]float64(nil), values...)
-	for _, leaves := range rowsOf(keys) {
-		o.scaleAt(out, leaves)
+	for _, leaves := range credit.RowsOf(keys) {
+		o.ScaleAt(out, leaves)
 	}
 	return out, nil
 }

@@ -1,20 +1,24 @@
-package credit
+package reinforce
 
-var reinforcePlusPlus = Algorithm{
+import "github.com/reprise-rl/reprise/model/credit"
+
+// Entry is the method in the table.
+var Entry = credit.Algorithm{
 	Name: "reinforce_pp", By: "the batch's mean and standard deviation (REINFORCE++)",
-	Formula: "A_t = w(Σ_{k≥t} γ^{k−t} r_k)", Paper: "REINFORCE++, arXiv 2501.03262", File: "reinforce.go",
+	Formula: "A_t = w(Σ_{k≥t} γ^{k−t} r_k)", Paper: "REINFORCE++, arXiv 2501.03262", File: "reinforce/reinforce.go",
 	Reads: []string{"gamma", "reward_at"},
-	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
-		return byToken(ReinforcePlusPlus(in.Tokens, in.Mask, o.Gamma))
+	Compute: func(in credit.Input, o credit.Options) ([][]float64, [][]float64, error) {
+		return credit.ByToken(ReinforcePlusPlus(in.Tokens, in.Mask, o.Gamma))
 	},
 }
 
-var reinforcePlusPlusBaseline = Algorithm{
+// EntryBaseline is the method in the table.
+var EntryBaseline = credit.Algorithm{
 	Name: "reinforce_pp_baseline", By: "the group's mean and the batch's standard deviation (REINFORCE++ with a baseline)",
-	Formula: "A = w(R − mean_G)", Paper: "REINFORCE++, arXiv 2501.03262, \"w/ baseline\"", File: "reinforce.go",
+	Formula: "A = w(R − mean_G)", Paper: "REINFORCE++, arXiv 2501.03262, \"w/ baseline\"", File: "reinforce/reinforce.go",
 	Compares: true,
-	Compute: func(in Input, _ Options) ([][]float64, [][]float64, error) {
-		return byToken(ReinforcePlusPlusBaseline(in.Returns, in.Groups, in.Mask))
+	Compute: func(in credit.Input, _ credit.Options) ([][]float64, [][]float64, error) {
+		return credit.ByToken(ReinforcePlusPlusBaseline(in.Returns, in.Groups, in.Mask))
 	},
 }
 
@@ -42,13 +46,13 @@ func ReinforcePlusPlus(rewards [][]float64, mask [][]bool, gamma float64) ([][]f
 // whitenedReturns are the discounted returns of the sampled tokens, whitened. With byTurn a
 // token sees the rewards of its own turn alone.
 func whitenedReturns(rewards [][]float64, mask [][]bool, gamma float64, byTurn bool) ([][]float64, error) {
-	if err := checkUnit("Gamma", gamma); err != nil {
+	if err := credit.CheckUnit("Gamma", gamma); err != nil {
 		return nil, err
 	}
-	if err := checkTokenRewards(rewards, mask); err != nil {
+	if err := credit.CheckTokenRewards(rewards, mask); err != nil {
 		return nil, err
 	}
-	returns := zeros(mask)
+	returns := credit.Zeros(mask)
 	for row, sampled := range mask {
 		sum := 0.0
 		for t := len(sampled) - 1; t >= 0; t-- {
@@ -60,7 +64,7 @@ func whitenedReturns(rewards [][]float64, mask [][]bool, gamma float64, byTurn b
 			}
 		}
 	}
-	whiten(returns, mask)
+	credit.Whiten(returns, mask)
 	return returns, nil
 }
 
@@ -76,14 +80,14 @@ func whitenedReturns(rewards [][]float64, mask [][]bool, gamma float64, byTurn b
 // rewards and groups are as in GRPO. For a group of one the mean counts as 0, as in verl. The
 // result is [rows][tokens]. Errors are of kind ErrRewards or ErrInput.
 func ReinforcePlusPlusBaseline(rewards []float64, groups []int, mask [][]bool) ([][]float64, error) {
-	centred, err := DrGRPO(rewards, groups)
+	centred, err := credit.DrGRPO(rewards, groups)
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := OverRows(centred, mask)
+	tokens, err := credit.OverRows(centred, mask)
 	if err != nil {
 		return nil, err
 	}
-	whiten(tokens, mask)
+	credit.Whiten(tokens, mask)
 	return tokens, nil
 }

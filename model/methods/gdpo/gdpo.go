@@ -1,13 +1,18 @@
-package credit
+package gdpo
 
-import "fmt"
+import (
+	"fmt"
 
-var gdpo = Algorithm{
+	"github.com/reprise-rl/reprise/model/credit"
+)
+
+// Entry is the method in the table.
+var Entry = credit.Algorithm{
 	Name: "gdpo", By: "the group, each part of the reward apart (GDPO)",
-	Formula: "whiten(Σ_c w_c · z_c), z_c = (R_c − mean_G) / (max(std_G, floor) + ε)", Paper: "GDPO, arXiv 2601.05242", File: "gdpo.go",
+	Formula: "whiten(Σ_c w_c · z_c), z_c = (R_c − mean_G) / (max(std_G, floor) + ε)", Paper: "GDPO, arXiv 2601.05242", File: "gdpo/gdpo.go",
 	Compares: true, ReadsParts: true, Reads: []string{"normalize_by_std", "epsilon", "floor"},
-	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
-		return byToken(GDPO(in.Parts, in.PartWeights, in.Groups, in.Mask, o))
+	Compute: func(in credit.Input, o credit.Options) ([][]float64, [][]float64, error) {
+		return credit.ByToken(GDPO(in.Parts, in.PartWeights, in.Groups, in.Mask, o))
 	},
 }
 
@@ -27,41 +32,41 @@ var gdpo = Algorithm{
 // adds nothing there. The result is [rows][tokens].
 //
 // Errors are of kind ErrRewards or ErrInput.
-func GDPO(components [][]float64, weights []float64, groups []int, mask [][]bool, o Options) ([][]float64, error) {
+func GDPO(components [][]float64, weights []float64, groups []int, mask [][]bool, o credit.Options) ([][]float64, error) {
 	sums, err := ComponentSums(components, weights, groups, o)
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := OverRows(sums, mask)
+	tokens, err := credit.OverRows(sums, mask)
 	if err != nil {
 		return nil, err
 	}
-	whiten(tokens, mask)
+	credit.Whiten(tokens, mask)
 	return tokens, nil
 }
 
 // ComponentSums is GDPO before its whitening: Σ_c w_c·z_c of each row, [rows]. The arguments
 // and errors are GDPO's.
-func ComponentSums(components [][]float64, weights []float64, groups []int, o Options) ([]float64, error) {
+func ComponentSums(components [][]float64, weights []float64, groups []int, o credit.Options) ([]float64, error) {
 	for c, w := range weights {
-		if !finite(w) {
-			return nil, fmt.Errorf("%w: the weight of component %d is %v", ErrInput, c, w)
+		if !credit.Finite(w) {
+			return nil, fmt.Errorf("%w: the weight of component %d is %v", credit.ErrInput, c, w)
 		}
 	}
 	for row, values := range components {
 		if len(values) != len(weights) {
-			return nil, fmt.Errorf("%w: row %d has %d components, there are %d weights", ErrInput, row, len(values), len(weights))
+			return nil, fmt.Errorf("%w: row %d has %d components, there are %d weights", credit.ErrInput, row, len(values), len(weights))
 		}
 	}
 	if len(components) != len(groups) {
-		return nil, fmt.Errorf("%w: components of %d rows, %d group indexes", ErrInput, len(components), len(groups))
+		return nil, fmt.Errorf("%w: components of %d rows, %d group indexes", credit.ErrInput, len(components), len(groups))
 	}
 	sums, one := make([]float64, len(components)), make([]float64, len(components))
 	for c, w := range weights {
 		for row := range components {
 			one[row] = components[row][c]
 		}
-		normalised, err := GRPO(one, groups, o)
+		normalised, err := credit.GRPO(one, groups, o)
 		if err != nil {
 			return nil, fmt.Errorf("component %d: %w", c, err)
 		}

@@ -1,8 +1,10 @@
-package credit
+package seeupo
 
 import (
 	"fmt"
 	"math"
+
+	"github.com/reprise-rl/reprise/model/credit"
 )
 
 const (
@@ -12,12 +14,13 @@ const (
 	seeupoBound = 3
 )
 
-var seeUPO = Algorithm{
+// Entry is the method in the table.
+var Entry = credit.Algorithm{
 	Name: "seeupo", By: "the group's mean, scaled over the batch (SeeUPO)",
-	Formula: "A = clip((a − mean) / std, ±3) over the batch, a = R − mean_G", Paper: "SeeUPO, arXiv 2602.06554", File: "seeupo.go",
+	Formula: "A = clip((a − mean) / std, ±3) over the batch, a = R − mean_G", Paper: "SeeUPO, arXiv 2602.06554", File: "seeupo/seeupo.go",
 	Compares: true,
-	Compute: func(in Input, _ Options) ([][]float64, [][]float64, error) {
-		return in.byRow(SeeUPO(in.Returns, in.Groups))
+	Compute: func(in credit.Input, _ credit.Options) ([][]float64, [][]float64, error) {
+		return in.ByRow(SeeUPO(in.Returns, in.Groups))
 	},
 }
 
@@ -35,11 +38,11 @@ var seeUPO = Algorithm{
 // another from the last to the first. Turn k learns from A·M, where M corrects for what the
 // later turns have learnt already: see SeeUPOCorrections. Errors are of kind ErrRewards.
 func SeeUPO(rewards []float64, groups []int) ([]float64, error) {
-	advantages, err := DrGRPO(rewards, groups)
+	advantages, err := credit.DrGRPO(rewards, groups)
 	if err != nil {
 		return nil, err
 	}
-	mean, std := MeanStd(advantages)
+	mean, std := credit.MeanStd(advantages)
 	for i, a := range advantages {
 		if std > seeupoLeastStd {
 			a = (a - mean) / std
@@ -65,15 +68,15 @@ func SeeUPO(rewards []float64, groups []int) ([]float64, error) {
 // and wants every trajectory to have every turn. Errors are of kind ErrNotFinite or ErrInput.
 func SeeUPOCorrections(corrections []float64, before, after [][]float64, low, high float64) (next, ratios []float64, err error) {
 	if len(before) != len(corrections) || len(after) != len(corrections) {
-		return nil, nil, fmt.Errorf("%w: corrections of %d rows, log-probs of %d before and %d after", ErrInput, len(corrections), len(before), len(after))
+		return nil, nil, fmt.Errorf("%w: corrections of %d rows, log-probs of %d before and %d after", credit.ErrInput, len(corrections), len(before), len(after))
 	}
-	if !(low >= 0 && low < 1) || !(high >= 0) || !finite(high) {
-		return nil, nil, fmt.Errorf("%w: a clip of %v below and %v above", ErrInput, low, high)
+	if !(low >= 0 && low < 1) || !(high >= 0) || !credit.Finite(high) {
+		return nil, nil, fmt.Errorf("%w: a clip of %v below and %v above", credit.ErrInput, low, high)
 	}
 	next, ratios = make([]float64, len(corrections)), make([]float64, len(corrections))
 	for row, m := range corrections {
 		if len(before[row]) != len(after[row]) {
-			return nil, nil, fmt.Errorf("%w: row %d has %d log-probs before and %d after", ErrInput, row, len(before[row]), len(after[row]))
+			return nil, nil, fmt.Errorf("%w: row %d has %d log-probs before and %d after", credit.ErrInput, row, len(before[row]), len(after[row]))
 		}
 		ratios[row], next[row] = 1, m
 		if len(before[row]) > 0 {
@@ -84,8 +87,8 @@ func SeeUPOCorrections(corrections []float64, before, after [][]float64, low, hi
 			ratios[row] = math.Exp(sum / float64(len(before[row])))
 			next[row] = min(max(m*min(max(ratios[row], 1-low), 1+high), 1-low), 1+high)
 		}
-		if !finite(ratios[row]) || !finite(next[row]) {
-			return nil, nil, fmt.Errorf("%w: the correction of row %d is %v after a ratio of %v", ErrNotFinite, row, next[row], ratios[row])
+		if !credit.Finite(ratios[row]) || !credit.Finite(next[row]) {
+			return nil, nil, fmt.Errorf("%w: the correction of row %d is %v after a ratio of %v", credit.ErrNotFinite, row, next[row], ratios[row])
 		}
 	}
 	return next, ratios, nil

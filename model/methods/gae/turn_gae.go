@@ -1,27 +1,18 @@
-package credit
+package gae
 
-import "fmt"
+import (
+	"fmt"
 
-// ValuePlace is the token at which the critic's value of a turn is read.
-type ValuePlace = string
-
-const (
-	// LastPromptToken reads it at the last token before the turn's first sampled
-	// one: the critic's expectation before the policy has sampled anything. That is
-	// values[row][span.From].
-	LastPromptToken ValuePlace = "last_prompt_token"
-	// FinalToken reads it at the turn's final sampled token, as RAGEN does: the
-	// critic's expectation given all other tokens of the turn. The baseline then
-	// already contains most of the turn's effect. That is values[row][span.To−1].
-	FinalToken ValuePlace = "final_token"
+	"github.com/reprise-rl/reprise/model/credit"
 )
 
-var turnGAE = Algorithm{
+// EntryTurns is the method in the table.
+var EntryTurns = credit.Algorithm{
 	Name: "turn_gae", By: "a critic over turns and the tokens inside them (turn-level GAE)",
 	Formula: "the same over turns; inside a turn over its tokens, with the turn's return at its last",
-	Paper:   "VAGEN, arXiv 2510.16907; RAGEN's `bi_level_gae`", File: "turn_gae.go",
+	Paper:   "VAGEN, arXiv 2510.16907; RAGEN's `bi_level_gae`", File: "gae/turn_gae.go",
 	Critic: true, Reads: []string{"gamma", "lambda", "turn_gamma", "turn_lambda", "value_at", "whiten"},
-	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
+	Compute: func(in credit.Input, o credit.Options) ([][]float64, [][]float64, error) {
 		return TurnGAE(in.Rewards, in.Values, in.Turns, o)
 	},
 }
@@ -47,36 +38,36 @@ var turnGAE = Algorithm{
 // option, and the turns have their own λ.
 //
 // Errors are of kind ErrRewards, ErrNotFinite (a value) or ErrInput.
-func TurnGAE(rewards, values [][]float64, turns [][]Span, o Options) (advantages, returns [][]float64, err error) {
-	if err := o.checkTokens(); err != nil {
+func TurnGAE(rewards, values [][]float64, turns [][]credit.Span, o credit.Options) (advantages, returns [][]float64, err error) {
+	if err := checkTokens(o); err != nil {
 		return nil, nil, err
 	}
-	mask, turnValues, err := o.turnValues(values, turns)
+	mask, turnValues, err := turnValues(o, values, turns)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := checkPerTurn("rewards", rewards, turns); err != nil {
+	if err := credit.CheckPerTurn("rewards", rewards, turns); err != nil {
 		return nil, nil, err
 	}
 	upper, err := TurnAdvantages(rewards, turnValues, o.TurnGamma, o.TurnLambda)
 	if err != nil {
 		return nil, nil, err
 	}
-	advantages, returns = zeros(mask), zeros(mask)
-	rewardAt := zeros(mask)
+	advantages, returns = credit.Zeros(mask), credit.Zeros(mask)
+	rewardAt := credit.Zeros(mask)
 	for row, spans := range turns {
 		for k, s := range spans {
 			rewardAt[row][s.To-1] = upper[row][k] + turnValues[row][k]
-			t := o.backwards(rewardAt[row][s.From:s.To], values[row][s.From:s.To], mask[row][s.From:s.To],
+			t := backwards(o, rewardAt[row][s.From:s.To], values[row][s.From:s.To], mask[row][s.From:s.To],
 				advantages[row][s.From:s.To], returns[row][s.From:s.To])
 			if t >= 0 {
 				t += s.From
-				return nil, nil, fmt.Errorf("%w: the value at row %d, token %d is %v", ErrNotFinite, row, t, values[row][t])
+				return nil, nil, fmt.Errorf("%w: the value at row %d, token %d is %v", credit.ErrNotFinite, row, t, values[row][t])
 			}
 		}
 	}
 	if o.Whiten {
-		whiten(advantages, mask)
+		credit.Whiten(advantages, mask)
 	}
 	return advantages, returns, nil
 }
@@ -87,29 +78,29 @@ func TurnGAE(rewards, values [][]float64, turns [][]Span, o Options) (advantages
 // no-concat variant). gamma and lambda are in [0, 1].
 // Errors are of kind ErrRewards, ErrNotFinite (a value) or ErrInput.
 func TurnAdvantages(rewards, values [][]float64, gamma, lambda float64) ([][]float64, error) {
-	if err := checkUnit("TurnGamma", gamma); err != nil {
+	if err := credit.CheckUnit("TurnGamma", gamma); err != nil {
 		return nil, err
 	}
-	if err := checkUnit("TurnLambda", lambda); err != nil {
+	if err := credit.CheckUnit("TurnLambda", lambda); err != nil {
 		return nil, err
 	}
-	if err := checkTurns(rewards); err != nil {
+	if err := credit.CheckTurns(rewards); err != nil {
 		return nil, err
 	}
 	if len(rewards) != len(values) {
-		return nil, fmt.Errorf("%w: rewards of %d rows, values of %d", ErrInput, len(rewards), len(values))
+		return nil, fmt.Errorf("%w: rewards of %d rows, values of %d", credit.ErrInput, len(rewards), len(values))
 	}
 	out := make([][]float64, len(rewards))
 	for row, turns := range rewards {
 		if len(turns) != len(values[row]) {
-			return nil, fmt.Errorf("%w: row %d has %d rewards and %d values", ErrInput, row, len(turns), len(values[row]))
+			return nil, fmt.Errorf("%w: row %d has %d rewards and %d values", credit.ErrInput, row, len(turns), len(values[row]))
 		}
 		out[row] = make([]float64, len(turns))
 		next, advantage := 0.0, 0.0
 		for k := len(turns) - 1; k >= 0; k-- {
 			v := values[row][k]
-			if !finite(v) {
-				return nil, fmt.Errorf("%w: the value of row %d, turn %d is %v", ErrNotFinite, row, k, v)
+			if !credit.Finite(v) {
+				return nil, fmt.Errorf("%w: the value of row %d, turn %d is %v", credit.ErrNotFinite, row, k, v)
 			}
 			delta := turns[k] + float64(gamma*next) - v
 			advantage = delta + float64(gamma*lambda*advantage)

@@ -1,16 +1,20 @@
-package credit
+package agentprm
 
 import (
 	"fmt"
-	"math"
+
+	"github.com/reprise-rl/reprise/model/credit"
 )
 
-var agentPRM = Algorithm{
+var codeForm = credit.CodeForm("In agent_prm: outcomes of −1 and 1, discounted from the start.")
+
+// Entry is the method in the table.
+var Entry = credit.Algorithm{
 	Name: "agent_prm", By: "what a process reward model promises of each turn, among the group's promises of that turn (AgentPRM)",
 	Formula: "A_k = z(Q_φ(s_k, a_k) among those of G at turn k), z = (Q − mean) / (std + ε); φ learns mean γ^(K−1−k)·success over the visits of (s, a)",
-	Paper:   "AgentPRM, arXiv 2502.10325", File: "agent_prm.go",
-	Compares: true, Critic: true, Promises: true, Reads: []string{"normalize_by_std", "epsilon", "floor", "gamma"}, Own: []Option{codeForm},
-	Learns: func(in Input, _ Options) [][]bool {
+	Paper:   "AgentPRM, arXiv 2502.10325", File: "agentprm/agent_prm.go",
+	Compares: true, Critic: true, Promises: true, Reads: []string{"normalize_by_std", "epsilon", "floor", "gamma"}, Own: []credit.Option{codeForm},
+	Learns: func(in credit.Input, _ credit.Options) [][]bool {
 		learns := make([][]bool, len(in.Turns))
 		for row, spans := range in.Turns {
 			learns[row] = make([]bool, in.Lengths[row])
@@ -20,12 +24,12 @@ var agentPRM = Algorithm{
 		}
 		return learns
 	},
-	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
+	Compute: func(in credit.Input, o credit.Options) ([][]float64, [][]float64, error) {
 		turns, returns, err := AgentPRM(in, o)
 		if err != nil {
 			return nil, nil, err
 		}
-		advantages, _, err := in.byTurn(turns, nil)
+		advantages, _, err := in.ByTurn(turns, nil)
 		return advantages, returns, err
 	},
 }
@@ -47,15 +51,15 @@ var agentPRM = Algorithm{
 // and the division by the deviation makes the size as unimportant.
 //
 // Errors are of kind ErrNotFinite (a value), ErrRewards or ErrInput.
-func AgentPRM(in Input, o Options) (advantages, targets [][]float64, err error) {
+func AgentPRM(in credit.Input, o credit.Options) (advantages, targets [][]float64, err error) {
 	if len(in.Values) != len(in.Turns) || len(in.Keys) != len(in.Turns) || len(in.Actions) != len(in.Turns) || len(in.Successes) != len(in.Turns) || len(in.Groups) != len(in.Turns) {
 		return nil, nil, fmt.Errorf("%w: turns of %d rows, values of %d, states of %d, actions of %d, successes of %d, groups of %d",
-			ErrInput, len(in.Turns), len(in.Values), len(in.Keys), len(in.Actions), len(in.Successes), len(in.Groups))
+			credit.ErrInput, len(in.Turns), len(in.Values), len(in.Keys), len(in.Actions), len(in.Successes), len(in.Groups))
 	}
 	visited, outcomes := make([][]string, len(in.Turns)), make([]float64, len(in.Turns))
 	for row, spans := range in.Turns {
 		if len(in.Keys[row]) != len(spans) || len(in.Actions[row]) != len(spans) {
-			return nil, nil, fmt.Errorf("%w: row %d has %d turns, states of %d and actions of %d", ErrInput, row, len(spans), len(in.Keys[row]), len(in.Actions[row]))
+			return nil, nil, fmt.Errorf("%w: row %d has %d turns, states of %d and actions of %d", credit.ErrInput, row, len(spans), len(in.Keys[row]), len(in.Actions[row]))
 		}
 		before := ""
 		for k := range spans {
@@ -83,15 +87,15 @@ func AgentPRM(in Input, o Options) (advantages, targets [][]float64, err error) 
 		learns := make([]float64, in.Lengths[row])
 		for k, s := range spans {
 			f := in.Values[row][s.To-1]
-			if !finite(f) {
-				return nil, nil, fmt.Errorf("%w: the value of row %d, turn %d is %v", ErrNotFinite, row, k, f)
+			if !credit.Finite(f) {
+				return nil, nil, fmt.Errorf("%w: the value of row %d, turn %d is %v", credit.ErrNotFinite, row, k, f)
 			}
 			learns[s.To-1] = of[visited[row][k]]
-			expected[row] = append(expected[row], Chance(f))
+			expected[row] = append(expected[row], credit.Chance(f))
 		}
 		targets, advantages = append(targets, learns), append(advantages, make([]float64, len(spans)))
 	}
-	for _, rows := range rowsOf(in.Groups) {
+	for _, rows := range credit.RowsOf(in.Groups) {
 		for k := 0; ; k++ {
 			var at []int
 			var q []float64
@@ -103,7 +107,7 @@ func AgentPRM(in Input, o Options) (advantages, targets [][]float64, err error) 
 			if len(at) == 0 {
 				break
 			}
-			o.scale(q)
+			o.Scale(q)
 			for i, row := range at {
 				advantages[row][k] = q[i]
 			}
@@ -111,9 +115,6 @@ func AgentPRM(in Input, o Options) (advantages, targets [][]float64, err error) 
 	}
 	return advantages, targets, nil
 }
-
-// Chance is σ(f), the chance of which f is the logit.
-func Chance(f float64) float64 { return 1 / (1 + math.Exp(-f)) }
 
 // Promise is what trajectories through an action at a state have achieved.
 type Promise struct {
@@ -139,7 +140,7 @@ type Promise struct {
 // Errors are of kind ErrRewards or ErrInput.
 func Promises(keys [][]string, outcomes []float64, gamma float64) ([]Promise, error) {
 	return promises(keys, outcomes, gamma, func(outcome float64, k, turns int) float64 {
-		return float64(power(gamma, turns-1-k) * outcome)
+		return float64(credit.Power(gamma, turns-1-k) * outcome)
 	})
 }
 
@@ -152,7 +153,7 @@ func Promises(keys [][]string, outcomes []float64, gamma float64) ([]Promise, er
 // moves late failures up towards ½. Arguments, results and errors are Promises'.
 func PromisesCode(keys [][]string, outcomes []float64, gamma float64) ([]Promise, error) {
 	out, err := promises(keys, outcomes, gamma, func(outcome float64, k, _ int) float64 {
-		return float64(power(gamma, k) * (float64(2*outcome) - 1))
+		return float64(credit.Power(gamma, k) * (float64(2*outcome) - 1))
 	})
 	for i := range out {
 		out[i].Value = (1 + out[i].Value) / 2
@@ -162,17 +163,17 @@ func PromisesCode(keys [][]string, outcomes []float64, gamma float64) ([]Promise
 
 // promises is the mean of a number of each visit, by key.
 func promises(keys [][]string, outcomes []float64, gamma float64, of func(outcome float64, k, turns int) float64) ([]Promise, error) {
-	if err := checkUnit("Gamma", gamma); err != nil {
+	if err := credit.CheckUnit("Gamma", gamma); err != nil {
 		return nil, err
 	}
-	if err := check(outcomes, "rows of keys", len(keys)); err != nil {
+	if err := credit.Check(outcomes, "rows of keys", len(keys)); err != nil {
 		return nil, err
 	}
 	at := map[string]int{}
 	var out []Promise
 	for row, turns := range keys {
 		if outcomes[row] < 0 || outcomes[row] > 1 {
-			return nil, fmt.Errorf("%w: the outcome of row %d is %v, must be from 0 to 1", ErrRewards, row, outcomes[row])
+			return nil, fmt.Errorf("%w: the outcome of row %d is %v, must be from 0 to 1", credit.ErrRewards, row, outcomes[row])
 		}
 		for k, key := range turns {
 			i, seen := at[key]
@@ -189,14 +190,4 @@ func promises(keys [][]string, outcomes []float64, gamma float64, of func(outcom
 		out[i].Value /= float64(out[i].Visits)
 	}
 	return out, nil
-}
-
-// power is x to a whole number, by multiplication: math.Pow's last bits may differ between
-// machines.
-func power(x float64, n int) float64 {
-	out := 1.0
-	for range n {
-		out = float64(out * x)
-	}
-	return out
 }

@@ -1,23 +1,28 @@
-package credit
+package gae
 
-import "fmt"
+import (
+	"fmt"
 
-var turnReturns = Algorithm{
+	"github.com/reprise-rl/reprise/model/credit"
+)
+
+// EntryTurnReturns is the method in the table.
+var EntryTurnReturns = credit.Algorithm{
 	Name: "turn_returns", By: "a critic over turns that learns at one token of each (VAGEN's returns)",
 	Formula: "δ_k = r_k + γ·V_{k+1} − V_k over turns, the same for all tokens of a turn; the critic learns A_k + V_k at one",
-	Paper:   "VAGEN, arXiv 2510.16907: `no_concat_gae`", File: "turn_returns.go",
+	Paper:   "VAGEN, arXiv 2510.16907: `no_concat_gae`", File: "gae/turn_returns.go",
 	Critic: true, Reads: []string{"turn_gamma", "turn_lambda", "value_at", "whiten"},
-	Learns: func(in Input, o Options) [][]bool {
+	Learns: func(in credit.Input, o credit.Options) [][]bool {
 		learns := make([][]bool, len(in.Turns))
 		for row, spans := range in.Turns {
 			learns[row] = make([]bool, in.Lengths[row])
 			for _, s := range spans {
-				learns[row][o.valueToken(s)] = true
+				learns[row][valueToken(o, s)] = true
 			}
 		}
 		return learns
 	},
-	Compute: func(in Input, o Options) (advantages, returns [][]float64, err error) {
+	Compute: func(in credit.Input, o credit.Options) (advantages, returns [][]float64, err error) {
 		advantages, returns, _, err = TurnReturns(in.Rewards, in.Values, in.Turns, o)
 		return advantages, returns, err
 	},
@@ -43,61 +48,61 @@ var turnReturns = Algorithm{
 // of a truncated turn counts like any other.
 //
 // Errors are of kind ErrRewards, ErrNotFinite (a value) or ErrInput.
-func TurnReturns(rewards, values [][]float64, turns [][]Span, o Options) (advantages, returns [][]float64, learns [][]bool, err error) {
-	mask, turnValues, err := o.turnValues(values, turns)
+func TurnReturns(rewards, values [][]float64, turns [][]credit.Span, o credit.Options) (advantages, returns [][]float64, learns [][]bool, err error) {
+	mask, turnValues, err := turnValues(o, values, turns)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if err := checkPerTurn("rewards", rewards, turns); err != nil {
+	if err := credit.CheckPerTurn("rewards", rewards, turns); err != nil {
 		return nil, nil, nil, err
 	}
 	upper, err := TurnAdvantages(rewards, turnValues, o.TurnGamma, o.TurnLambda)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	advantages, returns = zeros(mask), zeros(mask)
+	advantages, returns = credit.Zeros(mask), credit.Zeros(mask)
 	for row, spans := range turns {
 		learns = append(learns, make([]bool, len(mask[row])))
 		for k, s := range spans {
 			for t := s.From; t < s.To; t++ {
 				advantages[row][t] = upper[row][k]
 			}
-			at := o.valueToken(s)
+			at := valueToken(o, s)
 			returns[row][at], learns[row][at] = upper[row][k]+turnValues[row][k], true
 		}
 	}
 	if o.Whiten {
-		whiten(advantages, mask)
+		credit.Whiten(advantages, mask)
 	}
 	return advantages, returns, learns, nil
 }
 
 // turnValues reads the value of each turn, [rows][turns], and makes the mask.
-func (o Options) turnValues(values [][]float64, turns [][]Span) (mask [][]bool, out [][]float64, err error) {
+func turnValues(o credit.Options, values [][]float64, turns [][]credit.Span) (mask [][]bool, out [][]float64, err error) {
 	switch o.ValueAt {
-	case LastPromptToken, FinalToken, "":
+	case credit.LastPromptToken, credit.FinalToken, "":
 	default:
-		return nil, nil, fmt.Errorf("%w: value place %q, must be %q or %q", ErrInput, o.ValueAt, LastPromptToken, FinalToken)
+		return nil, nil, fmt.Errorf("%w: value place %q, must be %q or %q", credit.ErrInput, o.ValueAt, credit.LastPromptToken, credit.FinalToken)
 	}
 	lengths := make([]int, len(values))
 	for row := range values {
 		lengths[row] = len(values[row])
 	}
-	if mask, err = Mask(turns, lengths); err != nil {
+	if mask, err = credit.Mask(turns, lengths); err != nil {
 		return nil, nil, err
 	}
 	for row, spans := range turns {
 		out = append(out, make([]float64, len(spans)))
 		for k, s := range spans {
-			out[row][k] = values[row][o.valueToken(s)]
+			out[row][k] = values[row][valueToken(o, s)]
 		}
 	}
 	return mask, out, nil
 }
 
 // valueToken is the token whose value is the turn's.
-func (o Options) valueToken(s Span) int {
-	if o.ValueAt == FinalToken {
+func valueToken(o credit.Options, s credit.Span) int {
+	if o.ValueAt == credit.FinalToken {
 		return s.To - 1
 	}
 	return s.From

@@ -1,20 +1,25 @@
-package credit
+package gigpo
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/reprise-rl/reprise/model/credit"
+)
 
 // overTurns takes the mean and the standard deviation of a group over its turns, each with its
 // trajectory's return, as verl-agent does by default. Without it they are over trajectories, as in the paper.
-var overTurns = Option{
+var overTurns = credit.Option{
 	Name: "over_turns", Switch: true, Source: "GiGPO (arXiv 2505.10978); verl-agent: true",
 	Doc: "Takes the group's mean and standard deviation over turns instead of trajectories (%s): longer trajectories count more.",
 }
 
-var gigpo = Algorithm{
+// Entry is the method in the table.
+var Entry = credit.Algorithm{
 	Name: "gigpo", By: "the group and by equal states inside it (GiGPO)",
-	Formula: "A_k = A^E(R in G) + ω · A^S(G_k among equal states of G)", Paper: "GiGPO, arXiv 2505.10978", File: "gigpo.go",
-	Compares: true, Reads: []string{"normalize_by_std", "epsilon", "floor", "gamma", "step_weight"}, Own: []Option{overTurns},
-	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
-		return in.byTurn(GiGPO(in.Rewards, in.Groups, in.Keys, o))
+	Formula: "A_k = A^E(R in G) + ω · A^S(G_k among equal states of G)", Paper: "GiGPO, arXiv 2505.10978", File: "gigpo/gigpo.go",
+	Compares: true, Reads: []string{"normalize_by_std", "epsilon", "floor", "gamma", "step_weight"}, Own: []credit.Option{overTurns},
+	Compute: func(in credit.Input, o credit.Options) ([][]float64, [][]float64, error) {
+		return in.ByTurn(GiGPO(in.Rewards, in.Groups, in.Keys, o))
 	},
 }
 
@@ -44,20 +49,20 @@ var gigpo = Algorithm{
 // trajectories count more: verl-agent's default (compute_mean_std_cross_steps).
 //
 // Errors are of kind ErrRewards or ErrInput.
-func GiGPO(rewards [][]float64, groups []int, keys [][]string, o Options) ([][]float64, error) {
-	if err := checkUnit("Gamma", o.Gamma); err != nil {
+func GiGPO(rewards [][]float64, groups []int, keys [][]string, o credit.Options) ([][]float64, error) {
+	if err := credit.CheckUnit("Gamma", o.Gamma); err != nil {
 		return nil, err
 	}
-	if !finite(o.StepWeight) {
-		return nil, fmt.Errorf("%w: StepWeight is %v", ErrInput, o.StepWeight)
+	if !credit.Finite(o.StepWeight) {
+		return nil, fmt.Errorf("%w: StepWeight is %v", credit.ErrInput, o.StepWeight)
 	}
-	if err := checkTurns(rewards); err != nil {
+	if err := credit.CheckTurns(rewards); err != nil {
 		return nil, err
 	}
 	if len(keys) != len(rewards) {
-		return nil, fmt.Errorf("%w: rewards of %d rows, state keys of %d", ErrInput, len(rewards), len(keys))
+		return nil, fmt.Errorf("%w: rewards of %d rows, state keys of %d", credit.ErrInput, len(rewards), len(keys))
 	}
-	episodes, err := o.episodeAdvantages(rewards, groups)
+	episodes, err := episodeAdvantages(o, rewards, groups)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +76,7 @@ func GiGPO(rewards [][]float64, groups []int, keys [][]string, o Options) ([][]f
 	var returns []float64
 	for row, turns := range rewards {
 		if len(keys[row]) != len(turns) {
-			return nil, fmt.Errorf("%w: row %d has %d rewards and %d state keys", ErrInput, row, len(turns), len(keys[row]))
+			return nil, fmt.Errorf("%w: row %d has %d rewards and %d state keys", credit.ErrInput, row, len(turns), len(keys[row]))
 		}
 		first, sum := len(returns), 0.0
 		returns = append(returns, turns...)
@@ -83,11 +88,11 @@ func GiGPO(rewards [][]float64, groups []int, keys [][]string, o Options) ([][]f
 			anchors = append(anchors, anchor{groups[row], key})
 		}
 	}
-	for _, members := range rowsOf(anchors) {
-		o.scaleAt(returns, members) // a turn alone in its anchor group gets 0
+	for _, members := range credit.RowsOf(anchors) {
+		o.ScaleAt(returns, members) // a turn alone in its anchor group gets 0
 	}
 
-	out := rowsLike(rewards, returns)
+	out := credit.RowsLike(rewards, returns)
 	for row, turns := range out {
 		for k := range turns {
 			turns[k] = episodes[row] + float64(o.StepWeight*turns[k])
@@ -97,12 +102,12 @@ func GiGPO(rewards [][]float64, groups []int, keys [][]string, o Options) ([][]f
 }
 
 // episodeAdvantages is A^E of each row.
-func (o Options) episodeAdvantages(rewards [][]float64, groups []int) ([]float64, error) {
-	returns := Returns(rewards)
+func episodeAdvantages(o credit.Options, rewards [][]float64, groups []int) ([]float64, error) {
+	returns := credit.Returns(rewards)
 	if !overTurns.On(o) {
-		return GRPO(returns, groups, o)
+		return credit.GRPO(returns, groups, o)
 	}
-	if err := check(returns, "group indexes", len(groups)); err != nil {
+	if err := credit.Check(returns, "group indexes", len(groups)); err != nil {
 		return nil, err
 	}
 	var ofTurns []float64
@@ -112,7 +117,7 @@ func (o Options) episodeAdvantages(rewards [][]float64, groups []int) ([]float64
 			ofTurns, groupOfTurns = append(ofTurns, returns[row]), append(groupOfTurns, groups[row])
 		}
 	}
-	scaled, err := GRPO(ofTurns, groupOfTurns, o)
+	scaled, err := credit.GRPO(ofTurns, groupOfTurns, o)
 	if err != nil {
 		return nil, err
 	}

@@ -1,13 +1,18 @@
-package credit
+package pivots
 
-import "fmt"
+import (
+	"fmt"
 
-var deepGRPO = Algorithm{
+	"github.com/reprise-rl/reprise/model/credit"
+)
+
+// Entry is the method in the table.
+var Entry = credit.Algorithm{
 	Name: "deep_grpo", By: "the group's trajectories, and the branches of one pivot by each other (DEEP-GRPO)",
-	Formula: "A = (R − mean(R in G)) / (std + ε); of a branch A = R − mean(R of its pivot's)", Paper: "DEEP-GRPO, arXiv 2602.14169", File: "deep_grpo.go",
+	Formula: "A = (R − mean(R in G)) / (std + ε); of a branch A = R − mean(R of its pivot's)", Paper: "DEEP-GRPO, arXiv 2602.14169", File: "pivots/deep_grpo.go",
 	Compares: true, Search: "pivots", Reads: []string{"normalize_by_std", "epsilon", "floor"},
-	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
-		return in.byRow(DeepGRPO(in.Returns, in.Groups, in.Trees, in.Branches, o))
+	Compute: func(in credit.Input, o credit.Options) ([][]float64, [][]float64, error) {
+		return in.ByRow(DeepGRPO(in.Returns, in.Groups, in.Trees, in.Branches, o))
 	},
 }
 
@@ -21,11 +26,11 @@ var deepGRPO = Algorithm{
 // branches of a tree are siblings. branch: [rows]. A branch is never divided by a deviation, as in the
 // authors' code. Their optional whitening of each stream is left out. Errors are of kind ErrRewards or
 // ErrInput.
-func DeepGRPO(rewards []float64, groups, trees []int, branch []bool, o Options) ([]float64, error) {
+func DeepGRPO(rewards []float64, groups, trees []int, branch []bool, o credit.Options) ([]float64, error) {
 	if len(trees) != len(rewards) || len(branch) != len(rewards) {
-		return nil, fmt.Errorf("%w: trees of %d rows, %d of which are known as branches or not, %d rewards", ErrInput, len(trees), len(branch), len(rewards))
+		return nil, fmt.Errorf("%w: trees of %d rows, %d of which are known as branches or not, %d rewards", credit.ErrInput, len(trees), len(branch), len(rewards))
 	}
-	if err := check(rewards, "group indexes", len(groups)); err != nil {
+	if err := credit.Check(rewards, "group indexes", len(groups)); err != nil {
 		return nil, err
 	}
 	type stream struct {
@@ -40,12 +45,12 @@ func DeepGRPO(rewards []float64, groups, trees []int, branch []bool, o Options) 
 		}
 	}
 	out := append([]float64(nil), rewards...)
-	for _, rows := range rowsOf(keys) {
+	for _, rows := range credit.RowsOf(keys) {
 		of := o
 		if branch[rows[0]] {
 			of.NormalizeByStd = false
 		}
-		of.scaleAt(out, rows)
+		of.ScaleAt(out, rows)
 	}
 	return out, nil
 }

@@ -1,37 +1,40 @@
-package credit
+package empg
 
 import (
 	"fmt"
 	"math"
+
+	"github.com/reprise-rl/reprise/model/credit"
 )
 
 // EMPG's options.
 var (
-	entropyGain = Option{
+	entropyGain = credit.Option{
 		Name: "entropy_gain", Default: 1, High: 100, Above: true, Source: "EMPG (arXiv 2509.09265)",
 		Doc: "How strongly a turn's entropy scales its advantage (%s): by e^(−entropy_gain × h), where h is 0 for the smallest entropy of the batch and 1 for the largest.",
 	}
-	futureGain = Option{
+	futureGain = credit.Option{
 		Name: "future_gain", Default: 1, High: 100, Above: true, Source: "EMPG",
 		Doc: "How strongly the entropy of the next turn reduces the bonus `credit.clarity` (%s).",
 	}
-	clarity = Option{
+	clarity = credit.Option{
 		Name: "clarity", Default: 0.1, High: 100, Above: true, Source: "EMPG",
 		Doc: "The bonus of a turn whose next turn has the smallest entropy of the batch (%s).",
 	}
 )
 
-var empg = Algorithm{
+// Entry is the method in the table.
+var Entry = credit.Algorithm{
 	Name: "empg", By: "the group, turn by turn scaled by how certain the policy was (EMPG)",
-	Formula: "A_k = A·g(h_k) + ζ·e^{−k′·h_{k+1}} − mean, A = GRPO's", Paper: "EMPG, arXiv 2509.09265", File: "empg.go",
+	Formula: "A_k = A·g(h_k) + ζ·e^{−k′·h_{k+1}} − mean, A = GRPO's", Paper: "EMPG, arXiv 2509.09265", File: "empg/empg.go",
 	Compares: true, DropsFlat: true, ReadsEntropies: true,
-	Reads: []string{"normalize_by_std", "epsilon", "floor"}, Own: []Option{entropyGain, futureGain, clarity},
-	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
-		rows, err := GRPO(in.Returns, in.Groups, o)
+	Reads: []string{"normalize_by_std", "epsilon", "floor"}, Own: []credit.Option{entropyGain, futureGain, clarity},
+	Compute: func(in credit.Input, o credit.Options) ([][]float64, [][]float64, error) {
+		rows, err := credit.GRPO(in.Returns, in.Groups, o)
 		if err != nil {
 			return nil, nil, err
 		}
-		return in.byTurn(EMPG(rows, in.Entropies, Modulation{
+		return in.ByTurn(EMPG(rows, in.Entropies, Modulation{
 			Gain: entropyGain.Number(o), FutureGain: futureGain.Number(o), Clarity: clarity.Number(o),
 		}))
 	},
@@ -92,15 +95,15 @@ func EMPG(advantages []float64, entropies [][]float64, m Modulation) ([][]float6
 
 // modulated is EMPG before the mean is subtracted.
 func modulated(advantages []float64, entropies [][]float64, m Modulation) ([][]float64, error) {
-	if err := check(advantages, "rows of entropies", len(entropies)); err != nil {
+	if err := credit.Check(advantages, "rows of entropies", len(entropies)); err != nil {
 		return nil, err
 	}
 	for _, k := range []struct {
 		name string
 		v    float64
 	}{{"Gain", m.Gain}, {"FutureGain", m.FutureGain}, {"Clarity", m.Clarity}} {
-		if !(k.v >= 0) || !finite(k.v) {
-			return nil, fmt.Errorf("%w: %s is %v, must be at least 0", ErrInput, k.name, k.v)
+		if !(k.v >= 0) || !credit.Finite(k.v) {
+			return nil, fmt.Errorf("%w: %s is %v, must be at least 0", credit.ErrInput, k.name, k.v)
 		}
 	}
 	places, err := entropyPlaces(entropies)
@@ -124,8 +127,8 @@ func entropyPlaces(entropies [][]float64) ([][]float64, error) {
 	least, most := math.Inf(1), math.Inf(-1)
 	for row, turns := range entropies {
 		for k, h := range turns {
-			if !finite(h) {
-				return nil, fmt.Errorf("%w: the entropy of row %d, turn %d is %v", ErrNotFinite, row, k, h)
+			if !credit.Finite(h) {
+				return nil, fmt.Errorf("%w: the entropy of row %d, turn %d is %v", credit.ErrNotFinite, row, k, h)
 			}
 			least, most = min(least, h), max(most, h)
 		}

@@ -1,44 +1,47 @@
-package credit
+package hiper
 
 import (
 	"fmt"
 	"math"
+
+	"github.com/reprise-rl/reprise/model/credit"
 )
 
 // HiPER's options; those of the rewards are HiPERShaping's.
 var (
-	segmentLambda = Option{
+	segmentLambda = credit.Option{
 		Name: "segment_lambda", Default: 0.95, High: 1, Above: true, Source: "HiPER (arXiv 2602.16165)",
 		Doc: "λ over the segments under one subgoal (%s).",
 	}
-	keepReward = Option{
+	keepReward = credit.Option{
 		Name: "keep_reward", Low: -1000, High: 1000, Source: "HiPER; its ALFWorld: −0.3",
 		Doc: "Added to the reward of each turn that keeps its subgoal (%s).",
 	}
-	keepShared = Option{
+	keepShared = credit.Option{
 		Name: "keep_shared", Switch: true, Source: "HiPER; its WebShop: true, with −3.5",
 		Doc: "Multiplies `credit.keep_reward` by the trajectory's share of such turns and divides it among them (%s).",
 	}
-	changedReward = Option{
+	changedReward = credit.Option{
 		Name: "changed_reward", Low: -1000, High: 1000, Source: "HiPER; its code: −0.3",
 		Doc: "Added where a turn keeps its subgoal and writes another (%s).",
 	}
-	invalidPenalty = Option{
+	invalidPenalty = credit.Option{
 		Name: "invalid_penalty", High: 1000, Source: "HiPER; its code: 0.1",
 		Doc: "Subtracted from the reward of a turn without a legal action (%s).",
 	}
-	bootstrap = Option{
+	bootstrap = credit.Option{
 		Name: "bootstrap", Switch: true, Source: "HiPER; its ALFWorld: true",
 		Doc: "A trajectory that a limit of tokens ended continues with the critic's last value (%s).",
 	}
 )
 
-var hiPER = Algorithm{
+// Entry is the method in the table.
+var Entry = credit.Algorithm{
 	Name: "hiper", By: "the choice of a subgoal, the subgoal and the action apart (HiPER)",
-	Formula: "A^h of segments under one subgoal, A^l of turns inside of one, A^c of the choice to switch; each standardised over the batch", Paper: "HiPER, arXiv 2602.16165", File: "hiper.go",
+	Formula: "A^h of segments under one subgoal, A^l of turns inside of one, A^c of the choice to switch; each standardised over the batch", Paper: "HiPER, arXiv 2602.16165", File: "hiper/hiper.go",
 	Critic: true, Values: hiperValues, BySubgoals: true,
 	Reads:  []string{"turn_gamma", "turn_lambda", "whiten"},
-	Own:    []Option{segmentLambda, keepReward, keepShared, changedReward, invalidPenalty, bootstrap},
+	Own:    []credit.Option{segmentLambda, keepReward, keepShared, changedReward, invalidPenalty, bootstrap},
 	Learns: learnsSubgoals, Compute: bySubgoals,
 }
 
@@ -51,18 +54,8 @@ const (
 	hiperValues
 )
 
-// Subgoal is what a turn says of its subgoal. Spans are of the row's tokens; one that is not there
-// is empty.
-type Subgoal struct {
-	// Choice are the tokens that keep or switch, Goal those of the subgoal, Action those of the action.
-	Choice, Goal, Action Span
-	// Switches is true if the turn takes another subgoal, and Text is the one that it writes.
-	Switches bool
-	Text     string
-}
-
 // places are the tokens at which a turn's three values are read. V^l is read after the subgoal.
-func (g Subgoal) places(turn Span) [hiperValues]int {
+func places(g credit.Subgoal, turn credit.Span) [hiperValues]int {
 	low := turn.From
 	if g.Goal.To > g.Goal.From {
 		low = min(g.Goal.To, turn.To-1)
@@ -71,15 +64,15 @@ func (g Subgoal) places(turn Span) [hiperValues]int {
 }
 
 // begins says whether turn k of a row begins a segment.
-func begins(goals []Subgoal, k int) bool { return k == 0 || goals[k].Switches }
+func begins(goals []credit.Subgoal, k int) bool { return k == 0 || goals[k].Switches }
 
 // learnsSubgoals marks the values that are learned: V^l and V^c of every turn, V^h where a segment begins.
-func learnsSubgoals(in Input, _ Options) [][]bool {
+func learnsSubgoals(in credit.Input, _ credit.Options) [][]bool {
 	out := make([][]bool, len(in.Turns))
 	for row, turns := range in.Turns {
 		out[row] = make([]bool, hiperValues*in.Lengths[row])
 		for k, turn := range turns {
-			for value, at := range in.Subgoals[row][k].places(turn) {
+			for value, at := range places(in.Subgoals[row][k], turn) {
 				if value != hiperHigh || begins(in.Subgoals[row], k) {
 					out[row][hiperValues*at+value] = true
 				}
@@ -93,26 +86,26 @@ func learnsSubgoals(in Input, _ Options) [][]bool {
 // with which segments begin, A^l at those of actions and A^c at those that keep or switch. With
 // Whiten each of the three has mean 0 and deviation 1 over the turns of the batch that have it.
 // Targets are the advantages before that plus the values, each at its place.
-func bySubgoals(in Input, o Options) (advantages, returns [][]float64, err error) {
+func bySubgoals(in credit.Input, o credit.Options) (advantages, returns [][]float64, err error) {
 	if len(in.Subgoals) != len(in.Turns) || len(in.Values) != len(in.Turns) || len(in.Rewards) != len(in.Turns) || len(in.Invalid) != len(in.Turns) || len(in.Cut) != len(in.Turns) {
 		return nil, nil, fmt.Errorf("%w: turns of %d rows, subgoals of %d, values of %d, rewards of %d, invalid turns of %d, cuts of %d",
-			ErrInput, len(in.Turns), len(in.Subgoals), len(in.Values), len(in.Rewards), len(in.Invalid), len(in.Cut))
+			credit.ErrInput, len(in.Turns), len(in.Subgoals), len(in.Values), len(in.Rewards), len(in.Invalid), len(in.Cut))
 	}
 	type spot struct {
 		row int
-		at  Span
+		at  credit.Span
 	}
 	var spots [hiperValues][]spot
 	var kinds [hiperValues][]float64
 	for row, turns := range in.Turns {
 		goals, values := in.Subgoals[row], in.Values[row]
 		if len(goals) != len(turns) || len(values) != hiperValues*in.Lengths[row] {
-			return nil, nil, fmt.Errorf("%w: row %d has %d turns with %d subgoals, %d tokens with %d values", ErrInput, row, len(turns), len(goals), in.Lengths[row], len(values))
+			return nil, nil, fmt.Errorf("%w: row %d has %d turns with %d subgoals, %d tokens with %d values", credit.ErrInput, row, len(turns), len(goals), in.Lengths[row], len(values))
 		}
 		t := HiPERTurns{Ended: !in.Cut[row]}
 		var keeps, changed []bool
 		for k, turn := range turns {
-			at := goals[k].places(turn)
+			at := places(goals[k], turn)
 			t.Switch = append(t.Switch, goals[k].Switches)
 			t.High = append(t.High, values[hiperValues*at[hiperHigh]+hiperHigh])
 			t.Low = append(t.Low, values[hiperValues*at[hiperLow]+hiperLow])
@@ -131,8 +124,8 @@ func bySubgoals(in Input, o Options) (advantages, returns [][]float64, err error
 			return nil, nil, fmt.Errorf("row %d: %w", row, err)
 		}
 		targets := make([]float64, hiperValues*in.Lengths[row])
-		add := func(kind, k int, advantage, value float64, at Span) {
-			targets[hiperValues*goals[k].places(turns[k])[kind]+kind] = advantage + value
+		add := func(kind, k int, advantage, value float64, at credit.Span) {
+			targets[hiperValues*places(goals[k], turns[k])[kind]+kind] = advantage + value
 			spots[kind], kinds[kind] = append(spots[kind], spot{row, at}), append(kinds[kind], advantage)
 		}
 		for j, s := range a.Segments {
@@ -243,7 +236,7 @@ func HiPER(in HiPERTurns, o HiPEROptions) (HiPERAdvantages, error) {
 			out.Choice[k] = g - in.Choice[k]
 		}
 		// g is the segment's discounted rewards and what follows them.
-		after = g - in.High[s] + float64(float64(power(o.Gamma, e-s+1)*o.SegmentLambda)*after)
+		after = g - in.High[s] + float64(float64(credit.Power(o.Gamma, e-s+1)*o.SegmentLambda)*after)
 		out.High[j] = after
 	}
 	return out, nil
@@ -254,21 +247,21 @@ func (in HiPERTurns) check(o HiPEROptions) error {
 		name string
 		v    float64
 	}{{"Gamma", o.Gamma}, {"TurnLambda", o.TurnLambda}, {"SegmentLambda", o.SegmentLambda}} {
-		if err := checkUnit(k.name, k.v); err != nil {
+		if err := credit.CheckUnit(k.name, k.v); err != nil {
 			return err
 		}
 	}
 	turns := len(in.Rewards)
 	if len(in.Switch) != turns || len(in.Low) != turns || len(in.High) != turns || len(in.Choice) != turns {
-		return fmt.Errorf("%w: %d rewards, %d switches, %d low, %d high and %d choice values", ErrInput, turns, len(in.Switch), len(in.Low), len(in.High), len(in.Choice))
+		return fmt.Errorf("%w: %d rewards, %d switches, %d low, %d high and %d choice values", credit.ErrInput, turns, len(in.Switch), len(in.Low), len(in.High), len(in.Choice))
 	}
-	if err := checkTurns([][]float64{in.Rewards}); err != nil {
+	if err := credit.CheckTurns([][]float64{in.Rewards}); err != nil {
 		return err
 	}
 	for k := range turns {
 		boundary := k == 0 || in.Switch[k]
-		if !finite(in.Low[k]) || !finite(in.Choice[k]) || boundary && !finite(in.High[k]) {
-			return fmt.Errorf("%w: the values of turn %d are %v (low), %v (high) and %v (choice)", ErrNotFinite, k, in.Low[k], in.High[k], in.Choice[k])
+		if !credit.Finite(in.Low[k]) || !credit.Finite(in.Choice[k]) || boundary && !credit.Finite(in.High[k]) {
+			return fmt.Errorf("%w: the values of turn %d are %v (low), %v (high) and %v (choice)", credit.ErrNotFinite, k, in.Low[k], in.High[k], in.Choice[k])
 		}
 	}
 	return nil
@@ -282,12 +275,12 @@ const hiperEpsilon = 1e-8
 // equal become 0. The result has the order of advantages. Errors are of kind ErrNotFinite.
 func HiPERScale(advantages []float64) ([]float64, error) {
 	for i, a := range advantages {
-		if !finite(a) {
-			return nil, fmt.Errorf("%w: advantage %d is %v", ErrNotFinite, i, a)
+		if !credit.Finite(a) {
+			return nil, fmt.Errorf("%w: advantage %d is %v", credit.ErrNotFinite, i, a)
 		}
 	}
 	n := float64(len(advantages))
-	mean, std := MeanStd(advantages)
+	mean, std := credit.MeanStd(advantages)
 	std *= math.Sqrt((n - 1) / max(n, 1))
 	out := make([]float64, len(advantages))
 	for i, a := range advantages {
@@ -318,7 +311,7 @@ type HiPERShaping struct {
 func HiPERShape(rewards []float64, keeps, changed, invalid []bool, s HiPERShaping) ([]float64, error) {
 	turns := len(rewards)
 	if len(keeps) != turns || len(changed) != turns || len(invalid) != turns {
-		return nil, fmt.Errorf("%w: %d rewards, %d keeps, %d changes and %d invalid actions", ErrInput, turns, len(keeps), len(changed), len(invalid))
+		return nil, fmt.Errorf("%w: %d rewards, %d keeps, %d changes and %d invalid actions", credit.ErrInput, turns, len(keeps), len(changed), len(invalid))
 	}
 	kept := 0
 	for k, keep := range keeps {

@@ -1,8 +1,10 @@
-package credit
+package istar
 
 import (
 	"fmt"
 	"math"
+
+	"github.com/reprise-rl/reprise/model/credit"
 
 	"github.com/reprise-rl/reprise/model/loss"
 )
@@ -10,21 +12,19 @@ import (
 // The options of process reward models.
 var (
 	// beta is the reward for each nat by which the model prefers a token.
-	beta = Option{
+	beta = credit.Option{
 		Name: "beta", Default: 0.05, High: 100, Above: true, Source: "iStar (arXiv 2509.19199)",
 		Doc: "The reward for each nat by which the process reward model prefers a token to the policy that sampled it (%s).",
 	}
-	codeForm = Option{
-		Name: "code_form", Switch: true, Source: "the papers; their code: true",
-		Doc: "Takes the forms of the authors' code where they differ from the paper (%s). In istar: step rewards over the batch's largest, compared with the first turns alone, and a trajectory's score as the mean over its turns. In agent_prm: outcomes of −1 and 1, discounted from the start.",
-	}
+	codeForm = credit.CodeForm("In istar: step rewards over the batch's largest, compared with the first turns alone, and a trajectory's score as the mean over its turns.")
 )
 
-var iStar = Algorithm{
+// Entry is the method in the table.
+var Entry = credit.Algorithm{
 	Name: "istar", By: "the other members' mean, and each turn by what a process reward model prefers (iStar)",
-	Formula: "A_k = R − mean of the others + α·z(r_k among the turns of G), r_k = β Σ (log π_φ − log π_old)", Paper: "iStar, arXiv 2509.19199", File: "istar.go",
-	Compares: true, Preferences: Prefer, Reads: []string{"normalize_by_std", "epsilon", "floor", "step_weight"}, Own: []Option{beta, codeForm},
-	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
+	Formula: "A_k = R − mean of the others + α·z(r_k among the turns of G), r_k = β Σ (log π_φ − log π_old)", Paper: "iStar, arXiv 2509.19199", File: "istar/istar.go",
+	Compares: true, Preferences: Prefer, Reads: []string{"normalize_by_std", "epsilon", "floor", "step_weight"}, Own: []credit.Option{beta, codeForm},
+	Compute: func(in credit.Input, o credit.Options) ([][]float64, [][]float64, error) {
 		p, err := Prefer(in, o)
 		if err != nil {
 			return nil, nil, err
@@ -33,24 +33,9 @@ var iStar = Algorithm{
 		if codeForm.On(o) {
 			turns, err = IStarCode(in.Returns, overLargest(p.Rewards), in.Groups, o.StepWeight)
 		}
-		advantages, _, err := in.byTurn(turns, err)
+		advantages, _, err := in.ByTurn(turns, err)
 		return advantages, p.Weights, err
 	},
-}
-
-// Preferences are what trajectories say of a process reward model, and what it learns from them.
-type Preferences struct {
-	// Rewards are the step rewards, [rows][turns].
-	Rewards [][]float64
-	// Pairs are the pairs of a success and a failure of one group, and Loss is their mean loss
-	// (loss.Preference). Right is the share of pairs in which the model prefers the success; 0
-	// without pairs.
-	Pairs [][2]int
-	Loss  float64
-	Right float64
-	// Weights, [rows][tokens], are −∂Loss/∂log π_φ at each sampled token: a step of gradient ascent on
-	// Σ weight·log π_φ is one of gradient descent on the loss.
-	Weights [][]float64
 }
 
 // Prefer compares the trajectories of each group by a process reward model (iStar, arXiv
@@ -61,15 +46,15 @@ type Preferences struct {
 //
 // It reads Returns' rows by Groups and Successes, Turns, PRM and Old. With CodeForm q is the mean of
 // the step rewards, as in the authors' code. Errors are of kind ErrNotFinite or ErrInput.
-func Prefer(in Input, o Options) (Preferences, error) {
+func Prefer(in credit.Input, o credit.Options) (credit.Preferences, error) {
 	if len(in.PRM) != len(in.Turns) || len(in.Old) != len(in.Turns) || len(in.Successes) != len(in.Turns) || len(in.Groups) != len(in.Turns) {
-		return Preferences{}, fmt.Errorf("%w: turns of %d rows, groups of %d, successes of %d, log-probs of %d by the reward model and of %d by the policy",
-			ErrInput, len(in.Turns), len(in.Groups), len(in.Successes), len(in.PRM), len(in.Old))
+		return credit.Preferences{}, fmt.Errorf("%w: turns of %d rows, groups of %d, successes of %d, log-probs of %d by the reward model and of %d by the policy",
+			credit.ErrInput, len(in.Turns), len(in.Groups), len(in.Successes), len(in.PRM), len(in.Old))
 	}
-	var out Preferences
+	var out credit.Preferences
 	var err error
 	if out.Rewards, err = StepRewards(byTurns(in.PRM, in.Turns), byTurns(in.Old, in.Turns), beta.Number(o)); err != nil {
-		return Preferences{}, err
+		return credit.Preferences{}, err
 	}
 	scores := make([]float64, len(out.Rewards))
 	for row, turns := range out.Rewards {
@@ -80,7 +65,7 @@ func Prefer(in Input, o Options) (Preferences, error) {
 			scores[row] /= float64(len(turns))
 		}
 	}
-	for _, rows := range rowsOf(in.Groups) {
+	for _, rows := range credit.RowsOf(in.Groups) {
 		won := make([]bool, len(rows))
 		for i, row := range rows {
 			won[i] = in.Successes[row]
@@ -90,7 +75,7 @@ func Prefer(in Input, o Options) (Preferences, error) {
 		}
 	}
 	if out.Loss, err = loss.Preference(scores, out.Pairs); err != nil {
-		return Preferences{}, fmt.Errorf("%w: %w", ErrInput, err)
+		return credit.Preferences{}, fmt.Errorf("%w: %w", credit.ErrInput, err)
 	}
 	for _, p := range out.Pairs {
 		if scores[p[0]] > scores[p[1]] {
@@ -114,7 +99,7 @@ func Prefer(in Input, o Options) (Preferences, error) {
 }
 
 // byTurns cuts the tokens of rows into turns, [rows][turns][tokens].
-func byTurns(tokens [][]float64, turns [][]Span) [][][]float64 {
+func byTurns(tokens [][]float64, turns [][]credit.Span) [][][]float64 {
 	out := make([][][]float64, len(tokens))
 	for row, of := range tokens {
 		for _, s := range turns[row] {
@@ -157,25 +142,25 @@ func overLargest(rewards [][]float64) [][]float64 {
 // Their code then divides by the largest |r| of the batch. Errors are of kind ErrNotFinite or
 // ErrInput.
 func StepRewards(model, old [][][]float64, beta float64) ([][]float64, error) {
-	if !finite(beta) || len(model) != len(old) {
-		return nil, fmt.Errorf("%w: beta %v, log-probs of %d rows by the reward model and of %d by the policy", ErrInput, beta, len(model), len(old))
+	if !credit.Finite(beta) || len(model) != len(old) {
+		return nil, fmt.Errorf("%w: beta %v, log-probs of %d rows by the reward model and of %d by the policy", credit.ErrInput, beta, len(model), len(old))
 	}
 	out := make([][]float64, len(model))
 	for row, turns := range model {
 		if len(turns) != len(old[row]) {
-			return nil, fmt.Errorf("%w: row %d has %d turns by the reward model and %d by the policy", ErrInput, row, len(turns), len(old[row]))
+			return nil, fmt.Errorf("%w: row %d has %d turns by the reward model and %d by the policy", credit.ErrInput, row, len(turns), len(old[row]))
 		}
 		out[row] = make([]float64, len(turns))
 		for k, tokens := range turns {
 			if len(tokens) != len(old[row][k]) {
-				return nil, fmt.Errorf("%w: row %d, turn %d has %d log-probs by the reward model and %d by the policy", ErrInput, row, k, len(tokens), len(old[row][k]))
+				return nil, fmt.Errorf("%w: row %d, turn %d has %d log-probs by the reward model and %d by the policy", credit.ErrInput, row, k, len(tokens), len(old[row][k]))
 			}
 			var sum float64
 			for t, p := range tokens {
 				sum += p - old[row][k][t]
 			}
-			if out[row][k] = float64(beta * sum); !finite(out[row][k]) {
-				return nil, fmt.Errorf("%w: the reward of row %d, turn %d is %v", ErrNotFinite, row, k, out[row][k])
+			if out[row][k] = float64(beta * sum); !credit.Finite(out[row][k]) {
+				return nil, fmt.Errorf("%w: the reward of row %d, turn %d is %v", credit.ErrNotFinite, row, k, out[row][k])
 			}
 		}
 	}
@@ -191,13 +176,13 @@ func StepRewards(model, old [][][]float64, beta float64) ([][]float64, error) {
 // to every sampled token of the turn (OverTurns). Authors: α 1. A group of one turn has 0.
 //
 // Errors are of kind ErrRewards or ErrInput.
-func IStar(returns []float64, rewards [][]float64, groups []int, alpha float64, o Options) ([][]float64, error) {
+func IStar(returns []float64, rewards [][]float64, groups []int, alpha float64, o credit.Options) ([][]float64, error) {
 	return istar(returns, rewards, groups, alpha, func(flat []float64, turns [][]int) {
 		var places []int
 		for _, of := range turns {
 			places = append(places, of...)
 		}
-		o.scaleAt(flat, places)
+		o.ScaleAt(flat, places)
 	})
 }
 
@@ -219,7 +204,7 @@ func IStarCode(returns []float64, rewards [][]float64, groups []int, alpha float
 		if len(first) < 2 {
 			return
 		}
-		mean, _ := MeanStd(first)
+		mean, _ := credit.MeanStd(first)
 		n := float64(len(first))
 		for _, of := range turns {
 			for _, at := range of {
@@ -232,13 +217,13 @@ func IStarCode(returns []float64, rewards [][]float64, groups []int, alpha float
 // istar adds α times step advantages to the trajectories'. compare turns the step rewards of a
 // group, at turns[member][k] of flat, into step advantages.
 func istar(returns []float64, rewards [][]float64, groups []int, alpha float64, compare func(flat []float64, turns [][]int)) ([][]float64, error) {
-	if !finite(alpha) || len(rewards) != len(returns) {
-		return nil, fmt.Errorf("%w: alpha %v, %d returns, step rewards of %d rows", ErrInput, alpha, len(returns), len(rewards))
+	if !credit.Finite(alpha) || len(rewards) != len(returns) {
+		return nil, fmt.Errorf("%w: alpha %v, %d returns, step rewards of %d rows", credit.ErrInput, alpha, len(returns), len(rewards))
 	}
-	if err := checkTurns(rewards); err != nil {
+	if err := credit.CheckTurns(rewards); err != nil {
 		return nil, err
 	}
-	episode, err := LeaveOneOut(returns, groups)
+	episode, err := credit.LeaveOneOut(returns, groups)
 	if err != nil {
 		return nil, err
 	}
@@ -250,14 +235,14 @@ func istar(returns []float64, rewards [][]float64, groups []int, alpha float64, 
 			flat = append(flat, r)
 		}
 	}
-	for _, rows := range rowsOf(groups) {
+	for _, rows := range credit.RowsOf(groups) {
 		turns := make([][]int, len(rows))
 		for i, row := range rows {
 			turns[i] = places[row]
 		}
 		compare(flat, turns)
 	}
-	out := rowsLike(rewards, flat)
+	out := credit.RowsLike(rewards, flat)
 	for row, turns := range out {
 		for k, step := range turns {
 			turns[k] = episode[row] + float64(alpha*step)

@@ -1,18 +1,23 @@
-package credit
+package blockwise
 
-import "fmt"
+import (
+	"fmt"
 
-var blockwise = Algorithm{
+	"github.com/reprise-rl/reprise/model/credit"
+)
+
+// Entry is the method in the table.
+var Entry = credit.Algorithm{
 	Name: "blockwise", By: "the group, each turn with those whose turns before achieved as much (blockwise advantages)",
-	Formula: "A_k = r_k − mean(r_k of G with as many turns before that paid)", Paper: "arXiv 2602.10231", File: "blockwise.go",
+	Formula: "A_k = r_k − mean(r_k of G with as many turns before that paid)", Paper: "arXiv 2602.10231", File: "blockwise/blockwise.go",
 	Compares: true,
-	Alone: func(in Input) int {
+	Alone: func(in credit.Input) int {
 		_, alone, _ := Blockwise(in.Rewards, in.Groups, Achieved(in.Rewards))
 		return alone
 	},
-	Compute: func(in Input, _ Options) ([][]float64, [][]float64, error) {
+	Compute: func(in credit.Input, _ credit.Options) ([][]float64, [][]float64, error) {
 		turns, _, err := Blockwise(in.Rewards, in.Groups, Achieved(in.Rewards))
-		return in.byTurn(turns, err)
+		return in.ByTurn(turns, err)
 	},
 }
 
@@ -56,18 +61,18 @@ func Achieved(rewards [][]float64) [][]int {
 //
 // Errors are of kind ErrRewards or ErrInput.
 func Blockwise(rewards [][]float64, groups []int, outcomes [][]int) (advantages [][]float64, alone int, err error) {
-	if err := checkTurns(rewards); err != nil {
+	if err := credit.CheckTurns(rewards); err != nil {
 		return nil, 0, err
 	}
 	if len(groups) != len(rewards) || len(outcomes) != len(rewards) {
-		return nil, 0, fmt.Errorf("%w: rewards of %d rows, %d group indexes, outcomes of %d rows", ErrInput, len(rewards), len(groups), len(outcomes))
+		return nil, 0, fmt.Errorf("%w: rewards of %d rows, %d group indexes, outcomes of %d rows", credit.ErrInput, len(rewards), len(groups), len(outcomes))
 	}
 	type stratum struct{ group, turn, outcome int }
 	var strata []stratum
 	var flat []float64
 	for row, turns := range rewards {
 		if len(outcomes[row]) != len(turns) {
-			return nil, 0, fmt.Errorf("%w: row %d has %d rewards and %d outcomes", ErrInput, row, len(turns), len(outcomes[row]))
+			return nil, 0, fmt.Errorf("%w: row %d has %d rewards and %d outcomes", credit.ErrInput, row, len(turns), len(outcomes[row]))
 		}
 		for k := range turns {
 			s := stratum{groups[row], k, outcomes[row][k]}
@@ -78,11 +83,11 @@ func Blockwise(rewards [][]float64, groups []int, outcomes [][]int) (advantages 
 		}
 		flat = append(flat, turns...)
 	}
-	for _, members := range rowsOf(strata) {
+	for _, members := range credit.RowsOf(strata) {
 		if len(members) == 1 {
 			alone++
 		}
-		Options{}.scaleAt(flat, members)
+		credit.Options{}.ScaleAt(flat, members)
 	}
-	return rowsLike(rewards, flat), alone, nil
+	return credit.RowsLike(rewards, flat), alone, nil
 }

@@ -1,0 +1,71 @@
+// Package methods is the table of methods: each is a folder below this one and a line here. The spec,
+// the credit step, the benches, the tests and the docs range over the table; nothing else names a method.
+//
+// It is pure: workflows link it.
+package methods
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/methods/agentprm"
+	"github.com/reprise-rl/reprise/model/methods/blockwise"
+	"github.com/reprise-rl/reprise/model/methods/drmas"
+	"github.com/reprise-rl/reprise/model/methods/empg"
+	"github.com/reprise-rl/reprise/model/methods/gae"
+	"github.com/reprise-rl/reprise/model/methods/gdpo"
+	"github.com/reprise-rl/reprise/model/methods/gigpo"
+	"github.com/reprise-rl/reprise/model/methods/grpo"
+	"github.com/reprise-rl/reprise/model/methods/hiper"
+	"github.com/reprise-rl/reprise/model/methods/istar"
+	"github.com/reprise-rl/reprise/model/methods/pivots"
+	"github.com/reprise-rl/reprise/model/methods/reinforce"
+	"github.com/reprise-rl/reprise/model/methods/seeupo"
+	"github.com/reprise-rl/reprise/model/methods/statebaseline"
+	"github.com/reprise-rl/reprise/model/methods/trees"
+)
+
+// Algorithms are all ways to give credit, in the order in which the spec and the docs list them.
+var Algorithms = []credit.Algorithm{
+	grpo.Entry,
+	grpo.EntryDr,
+	grpo.EntryLeaveOneOut,
+	reinforce.Entry,
+	reinforce.EntryBaseline,
+	reinforce.EntryVerl,
+	gigpo.Entry,
+	drmas.Entry,
+	gae.Entry,
+	gae.EntryTurns,
+	statebaseline.Entry,
+	gdpo.Entry,
+	empg.Entry,
+	blockwise.Entry,
+	gae.EntryTurnReturns,
+	trees.Entry,
+	pivots.Entry,
+	seeupo.Entry,
+	istar.Entry,
+	agentprm.Entry,
+	hiper.Entry,
+}
+
+// Find returns the algorithm of a name; false if there is none.
+func Find(name string) (credit.Algorithm, bool) {
+	at := slices.IndexFunc(Algorithms, func(a credit.Algorithm) bool { return a.Name == name })
+	if at < 0 {
+		return credit.Algorithm{}, false
+	}
+	return Algorithms[at], true
+}
+
+// Compute applies the algorithm that the options name. An unknown name is an error of
+// kind credit.ErrInput.
+func Compute(in credit.Input, o credit.Options) (advantages, returns [][]float64, err error) {
+	a, ok := Find(o.Algorithm)
+	if !ok {
+		return nil, nil, fmt.Errorf("%w: algorithm %q", credit.ErrInput, o.Algorithm)
+	}
+	return a.Compute(in, o)
+}
