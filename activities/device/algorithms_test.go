@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -121,7 +122,7 @@ func handPlayed(t *testing.T, edits ...string) (*walked, []episode.TrajectoryRow
 	second, _, _, _ := w.turn([]store.TurnRefs{first}, "Right</answer>", "Left</answer>", "Left</answer>", "Left</answer>")
 	selected, err := w.Host.Select(t.Context(), activities.SelectInput{Run: w.Run, Settings: w.Plan.Settings, Turns: []store.TurnRefs{first, second}})
 	require.NoError(t, err)
-	rows, err := episode.SelectedRows(t.Context(), w.store, selected.Trajectories)
+	rows, err := recorded.Selected(t.Context(), w.store, selected.Trajectories)
 	require.NoError(t, err)
 	return w, rows
 }

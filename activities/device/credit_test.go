@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
@@ -22,7 +22,7 @@ func (w *walked) credited(in func(*activities.CreditInput), first, second []stri
 	two, _, _, _ := w.turn([]store.TurnRefs{one}, second...)
 	selected, err := w.Host.Select(ctx, activities.SelectInput{Run: w.Run, Settings: w.Plan.Settings, Turns: []store.TurnRefs{one, two}})
 	require.NoError(w.t, err)
-	rows, err := episode.SelectedRows(ctx, w.store, selected.Trajectories)
+	rows, err := recorded.Selected(ctx, w.store, selected.Trajectories)
 	require.NoError(w.t, err)
 	scores, err := tables.Put(ctx, w.store, "scores", "scores", quiet(rows, 0))
 	require.NoError(w.t, err)

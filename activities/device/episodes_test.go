@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -50,7 +51,7 @@ func (w *walked) turn(turns []store.TurnRefs, texts ...string) (store.TurnRefs, 
 	rows, contexts, _, err := contexts(ctx, w.kit, w.store, w.kit.Training, activities.GenerateInput{Policy: activities.Version{Run: w.Run}, Turn: n, Turns: turns})
 	require.NoError(w.t, err)
 	require.Len(w.t, rows, len(texts))
-	recorded, err := episode.ReadTurns(ctx, w.store, turns)
+	recorded, err := recorded.Turns(ctx, w.store, turns)
 	require.NoError(w.t, err)
 	for i, text := range texts {
 		if text == "" {
@@ -126,7 +127,7 @@ func TestTrajectories(t *testing.T) {
 	selected, err := w.Host.Select(t.Context(), activities.SelectInput{Run: w.Run, Settings: w.Plan.Settings, Turns: []store.TurnRefs{first, second}})
 	require.NoError(t, err)
 	require.Equal(t, 4, selected.Rows)
-	rows, err := episode.SelectedRows(t.Context(), w.store, selected.Trajectories)
+	rows, err := recorded.Selected(t.Context(), w.store, selected.Trajectories)
 	require.NoError(t, err)
 	for i, r := range rows {
 		require.EqualValues(t, i, r.Row)
@@ -209,7 +210,7 @@ func TestEndedRows(t *testing.T) {
 	require.Zero(t, s3[0].Reward)
 	require.True(t, s3[2].Success)
 
-	turns, err := episode.ReadTurns(t.Context(), w.store, []store.TurnRefs{first, second, third})
+	turns, err := recorded.Turns(t.Context(), w.store, []store.TurnRefs{first, second, third})
 	require.NoError(t, err)
 	rows := episode.Trajectories(turns, w.kit.Training.Label)
 	require.Len(t, rows[0].Rewards, 2, "the third turn is no part of it")
@@ -229,7 +230,7 @@ func TestFullContext(t *testing.T) {
 	require.True(t, s1[0].Done)
 	require.True(t, s1[0].ContextFull)
 	require.Empty(t, s1[0].NextIDs)
-	turns, err := episode.ReadTurns(t.Context(), w.store, []store.TurnRefs{first})
+	turns, err := recorded.Turns(t.Context(), w.store, []store.TurnRefs{first})
 	require.NoError(t, err)
 	require.True(t, episode.Trajectories(turns, w.kit.Training.Label)[0].Truncated)
 }

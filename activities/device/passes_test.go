@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
@@ -42,7 +43,7 @@ func TestPasses(t *testing.T) {
 		require.Nil(t, in.Batch)
 		require.EqualValues(t, len(in.Passes), in.Update.Steps)
 		require.Greater(t, len(in.Passes), 1)
-		rows, err := episode.SelectedRows(t.Context(), r.store, in.Trajectories)
+		rows, err := recorded.Selected(t.Context(), r.store, in.Trajectories)
 		require.NoError(t, err)
 		m := map[int32]float64{}
 		before := *in.Scores

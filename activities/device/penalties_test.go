@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -100,7 +101,7 @@ func TestSelectSeesThePenalties(t *testing.T) {
 		second, _, _, _ := w.turn([]store.TurnRefs{first}, says[1]...)
 		selected, err := w.Host.Select(t.Context(), activities.SelectInput{Run: w.Run, Settings: w.Plan.Settings, Turns: []store.TurnRefs{first, second}})
 		require.NoError(t, err)
-		rows, err := episode.SelectedRows(t.Context(), w.store, selected.Trajectories)
+		rows, err := recorded.Selected(t.Context(), w.store, selected.Trajectories)
 		require.NoError(t, err)
 		require.Len(t, rows, 2)
 		require.EqualValues(t, 1, rows[0].Group, "a penalty in turn %d", turn+1)

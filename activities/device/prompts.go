@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 )
@@ -13,7 +14,7 @@ import (
 // contexts puts together each row's recorded ids up to this turn's sample. lengths are how many
 // they were at the start of each turn, this one included.
 func contexts(ctx context.Context, rc *run.Context, s store.Store, task *run.Task, in activities.GenerateInput) (rows []episode.GenerateRow, contexts [][]int32, lengths [][]int, err error) {
-	wave, err := episode.ReadWave(ctx, s, in.Rollout.Wave, in.Turn, in.Turns)
+	wave, err := recorded.Wave(ctx, s, in.Rollout.Wave, in.Turn, in.Turns)
 	if err != nil {
 		return nil, nil, nil, err
 	}

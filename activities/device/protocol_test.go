@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/envs/starter"
 )
 
@@ -18,7 +18,7 @@ func TestRagenProtocol(t *testing.T) {
 	r := exact(t, `rollout.protocol="ragen"`)
 	tok, err := starter.Tokenizer()
 	require.NoError(t, err)
-	turns, err := episode.ReadTurns(t.Context(), r.store, r.commits[0].Turns)
+	turns, err := recorded.Turns(t.Context(), r.store, r.commits[0].Turns)
 	require.NoError(t, err)
 	require.Contains(t, tok.Decode(turns[0].Generate[0].PromptIDs), "Strictly follow this format.")
 }
@@ -34,7 +34,7 @@ func TestTemplatesOfAUser(t *testing.T) {
 	first := r.iterate(t)
 	tok, err := starter.Tokenizer()
 	require.NoError(t, err)
-	turns, err := episode.ReadTurns(t.Context(), r.store, first.Turns)
+	turns, err := recorded.Turns(t.Context(), r.store, first.Turns)
 	require.NoError(t, err)
 	require.Contains(t, tok.Decode(turns[0].Generate[0].PromptIDs), "Your move, 1: <answer> your action </answer>")
 	r.rebuilt(t)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -68,7 +69,7 @@ func TestSelectionReadsComponents(t *testing.T) {
 		first, _, _, _ := w.turn(nil, "Left</answer>", "Left</answer> and", "Left</answer>", "Left</answer>")
 		out, err := w.Host.Select(t.Context(), activities.SelectInput{Run: w.Run, Settings: w.Plan.Settings, Turns: []store.TurnRefs{first}})
 		require.NoError(t, err)
-		rows, err := episode.SelectedRows(t.Context(), w.store, out.Trajectories)
+		rows, err := recorded.Selected(t.Context(), w.store, out.Trajectories)
 		require.NoError(t, err)
 		return rows
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 )
@@ -35,7 +35,7 @@ func TestSchedule(t *testing.T) {
 		parts, err := tables.Get[run.ComponentRow](t.Context(), r.store, *in.Tables.Ref(activities.ComponentsTable))
 		require.NoError(t, err)
 		require.Equal(t, want.weight, parts[0].Weight)
-		rows, err := episode.SelectedRows(t.Context(), r.store, in.Trajectories)
+		rows, err := recorded.Selected(t.Context(), r.store, in.Trajectories)
 		require.NoError(t, err)
 		longest := 0
 		for _, row := range rows {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
@@ -28,7 +29,7 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 	if err := d.Engine.resident(in.Policy); err != nil {
 		return activities.ScoreResult{}, err
 	}
-	rows, err := episode.SelectedRows(ctx, d.Store, in.Trajectories)
+	rows, err := recorded.Selected(ctx, d.Store, in.Trajectories)
 	if err != nil {
 		return activities.ScoreResult{}, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 )
@@ -119,7 +120,7 @@ func TestTrees(t *testing.T) {
 				}
 			}
 			last := r.commits[0]
-			turns, err := episode.ReadTurns(t.Context(), r.store, last.Turns)
+			turns, err := recorded.Turns(t.Context(), r.store, last.Turns)
 			require.NoError(t, err)
 			branches, err := tables.Get[episode.BranchRow](t.Context(), r.store, *last.Tables.Ref(activities.BranchesTable))
 			require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -138,7 +139,7 @@ func TestWindowedContexts(t *testing.T) {
 	turns := []store.TurnRefs{first, second, third}
 	selected, err := w.Host.Select(t.Context(), activities.SelectInput{Run: w.Run, Settings: w.Plan.Settings, Turns: turns})
 	require.NoError(t, err)
-	rows, err := episode.SelectedRows(t.Context(), w.store, selected.Trajectories)
+	rows, err := recorded.Selected(t.Context(), w.store, selected.Trajectories)
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, true, true}, rows[0].Restarts)
 	require.Equal(t, []string{"at 0", "at 0", "at 1", "at 2"}, rows[0].StateKeys)
@@ -169,7 +170,7 @@ func TestWindowedContexts(t *testing.T) {
 
 func mustTurns(t *testing.T, w *walked, refs ...store.TurnRefs) []episode.Turn {
 	t.Helper()
-	turns, err := episode.ReadTurns(t.Context(), w.store, refs)
+	turns, err := recorded.Turns(t.Context(), w.store, refs)
 	require.NoError(t, err)
 	return turns
 }

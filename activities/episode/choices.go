@@ -1,11 +1,9 @@
 package episode
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/infra/store/tables"
 )
 
 // ChoiceRow says what became of a row of a turn after which a search chose.
@@ -68,13 +66,4 @@ func Follow(turns []Turn, choices []ChoiceRow) error {
 		turns[n] = after
 	}
 	return nil
-}
-
-// readChoices reads what was chosen after a turn.
-func readChoices(ctx context.Context, s store.Store, ref store.Ref) ([]ChoiceRow, error) {
-	rows, err := tables.Get[ChoiceRow](ctx, s, ref)
-	if err != nil {
-		return nil, fmt.Errorf("choices of a search: %w", err)
-	}
-	return rows, nil
 }

@@ -4,13 +4,9 @@
 package episode
 
 import (
-	"context"
-	"fmt"
 	"strings"
 
 	"github.com/reprise-rl/reprise/envs"
-	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/infra/store/tables"
 )
 
 // The rows of a run's tables. A table is Parquet (DuckDB and pandas read it);
@@ -234,15 +230,6 @@ func (r TrajectoryRow) Turn(k int) (context, sampled []int32) {
 		}
 	}
 	return nil, nil
-}
-
-// SelectedRows reads the trajectories the update learns from, in row order.
-func SelectedRows(ctx context.Context, s store.Store, trajectories store.Ref) ([]TrajectoryRow, error) {
-	all, err := tables.Get[TrajectoryRow](ctx, s, trajectories)
-	if err != nil {
-		return nil, fmt.Errorf("trajectories: %w", err)
-	}
-	return SelectedOf(all), nil
 }
 
 // SelectedOf are the rows that were selected, in their order.

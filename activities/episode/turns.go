@@ -1,12 +1,9 @@
 package episode
 
 import (
-	"context"
-	"fmt"
 	"strings"
 
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/infra/store/tables"
 )
 
 // Turn is one recorded turn of all rows.
@@ -24,57 +21,6 @@ func (t Turn) Slot(row int) int32 {
 		return int32(row)
 	}
 	return t.Slots[row]
-}
-
-// ReadTurns reads the tables of recorded turns of a round and checks that they fit. Where a search
-// chose after a turn, each row has the past of the row that it continues: after the last choice the
-// rows are those of the turn that follows, or the round's trajectories. Where a wave follows a turn, its
-// rows have the turns that they inherit, and its turns are added to those of the waves before.
-func ReadTurns(ctx context.Context, s store.Store, refs []store.TurnRefs) ([]Turn, error) {
-	var out []Turn
-	at := 0 // the turn of the episodes that the next tables have, from 0
-	for i, r := range refs {
-		g, err := tables.Get[GenerateRow](ctx, s, r.Generate)
-		if err != nil {
-			return nil, err
-		}
-		st, err := tables.Get[StepRow](ctx, s, r.Step)
-		if err != nil {
-			return nil, err
-		}
-		if len(g) != len(st) || len(out) > 0 && len(g) != len(out[0].Generate) {
-			return nil, fmt.Errorf("turn %d has %d sampled and %d stepped rows: %w", i+1, len(g), len(st), store.ErrInvalid)
-		}
-		if at < len(out) || i > at {
-			out = Grow(out, at, Turn{Generate: g, Step: st})
-		} else {
-			out = append(out, Turn{Generate: g, Step: st})
-		}
-		at++
-		if r.Forks != nil {
-			forks, err := readForks(ctx, s, *r.Forks)
-			if err == nil {
-				err = Inherit(out, forks)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("turn %d: %w", i+1, err)
-			}
-			if len(forks) > 0 {
-				at = FirstTurn(forks) - 1
-			}
-		}
-		if r.Choices == nil {
-			continue
-		}
-		choices, err := readChoices(ctx, s, *r.Choices)
-		if err == nil {
-			err = Follow(out, choices)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("turn %d: %w", i+1, err)
-		}
-	}
-	return out, nil
 }
 
 // Rounds are the turns of a rollout by its rounds. Turns after one of a round that is missing are left

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/episode/episodetest"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
@@ -19,7 +20,7 @@ func TestReadTurns(t *testing.T) {
 	second := episodetest.Turn(2, 2, []float64{5, 0, 6, 7}, []bool{true, false, true, true}, []bool{true, true, true, true})
 	for round := range 2 {
 		refs := []store.TurnRefs{episodetest.PutTurn(t, s, round, first), episodetest.PutTurn(t, s, round, second)}
-		turns, err := episode.ReadTurns(t.Context(), s, refs)
+		turns, err := recorded.Turns(t.Context(), s, refs)
 		require.NoError(t, err)
 		require.Len(t, turns, 2)
 		for row, want := range [][]int32{{100, 200}, {101}, {102, 202}, {103, 203}} {
@@ -28,7 +29,7 @@ func TestReadTurns(t *testing.T) {
 		require.Equal(t, []float64{6, 2, 9, 11}, []float64{episode.ScoreOf(turns, 0), episode.ScoreOf(turns, 1), episode.ScoreOf(turns, 2), episode.ScoreOf(turns, 3)})
 		require.Nil(t, turns[0].Slots)
 	}
-	turns, err := episode.ReadTurns(t.Context(), s, nil)
+	turns, err := recorded.Turns(t.Context(), s, nil)
 	require.NoError(t, err)
 	require.Empty(t, turns)
 }
@@ -51,19 +52,19 @@ func TestTurnsThatDoNotFit(t *testing.T) {
 		"a larger turn":         {[]store.TurnRefs{of(two), of(two), of(four)}, "turn 3 has 4 sampled and 4 stepped rows", store.ErrInvalid},
 		"a table that is gone":  {[]store.TurnRefs{of(four), gone}, "runs/r/nothing", store.ErrNotFound},
 	} {
-		_, err := episode.ReadTurns(t.Context(), s, c.refs)
+		_, err := recorded.Turns(t.Context(), s, c.refs)
 		require.ErrorIs(t, err, c.is, name)
 		require.ErrorContains(t, err, c.says, name)
 	}
 	bad := of(four)
 	choices := episodetest.Put(t, s, []episode.ChoiceRow{{Kept: true, Next: []int32{0}}})
 	bad.Choices = &choices
-	_, err := episode.ReadTurns(t.Context(), s, []store.TurnRefs{of(four), bad})
+	_, err := recorded.Turns(t.Context(), s, []store.TurnRefs{of(four), bad})
 	require.ErrorContains(t, err, "turn 2: 1 choices about 4 rows")
 	bad = of(four)
 	forks := episodetest.Put(t, s, []episode.ForkRow{{Row: 9}})
 	bad.Forks = &forks
-	_, err = episode.ReadTurns(t.Context(), s, []store.TurnRefs{of(four), bad})
+	_, err = recorded.Turns(t.Context(), s, []store.TurnRefs{of(four), bad})
 	require.ErrorContains(t, err, "turn 2: row 9 has 0 turns of row 0, of 4 rows and 2 turns")
 }
 
@@ -76,16 +77,16 @@ func TestReadTurnsOfASearch(t *testing.T) {
 	one := episodetest.Put(t, s, []episode.ChoiceRow{{Row: 0}, {Row: 1, Kept: true, Next: []int32{0, 1}}, {Row: 2, Group: 1, Kept: true, Next: []int32{2, 3}}, {Row: 3, Group: 1}})
 	two := episodetest.Put(t, s, []episode.ChoiceRow{{Row: 0, Kept: true, Next: []int32{0}}, {Row: 1}, {Row: 2, Group: 1}, {Row: 3, Group: 1, Kept: true, Next: []int32{1}}})
 	first.Choices = &one
-	turns, err := episode.ReadTurns(t.Context(), s, []store.TurnRefs{first})
+	turns, err := recorded.Turns(t.Context(), s, []store.TurnRefs{first})
 	require.NoError(t, err)
 	require.Equal(t, []int32{1, 1, 2, 2}, turns[0].Slots)
 
-	turns, err = episode.ReadTurns(t.Context(), s, []store.TurnRefs{first, second})
+	turns, err = recorded.Turns(t.Context(), s, []store.TurnRefs{first, second})
 	require.NoError(t, err)
 	require.Equal(t, [][]int32{{101, 200}, {101, 201}, {102, 202}, {102, 203}}, [][]int32{episodetest.Sampled(turns, 0), episodetest.Sampled(turns, 1), episodetest.Sampled(turns, 2), episodetest.Sampled(turns, 3)})
 
 	second.Choices = &two
-	turns, err = episode.ReadTurns(t.Context(), s, []store.TurnRefs{first, second})
+	turns, err = recorded.Turns(t.Context(), s, []store.TurnRefs{first, second})
 	require.NoError(t, err)
 	require.Len(t, turns[0].Generate, 2)
 	require.Equal(t, [][]int32{{101, 200}, {102, 203}}, [][]int32{episodetest.Sampled(turns, 0), episodetest.Sampled(turns, 1)})

@@ -1,12 +1,10 @@
 package episode
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/search"
 )
 
@@ -100,55 +98,4 @@ type Wave struct {
 	Playing []bool
 	// Asleep are the rows that begin in a later turn.
 	Asleep int
-}
-
-// ReadWave reads what happened before a turn of a wave; refs are the turns so far, those of earlier waves
-// among them. A rollout without waves is one.
-func ReadWave(ctx context.Context, s store.Store, wave, turn int, refs []store.TurnRefs) (w Wave, err error) {
-	if len(refs) == 0 {
-		return w, nil
-	}
-	turns, err := ReadTurns(ctx, s, refs)
-	if err != nil || wave == 0 {
-		return Wave{Turns: turns}, err
-	}
-	last := len(refs) - 1
-	for last >= 0 && refs[last].Forks == nil {
-		last--
-	}
-	if last < 0 || turn < 1 || turn > len(turns)+1 {
-		return w, fmt.Errorf("turn %d of wave %d after %d turns: %w", turn, wave, len(refs), store.ErrInvalid)
-	}
-	forks, err := readForks(ctx, s, *refs[last].Forks)
-	if err != nil {
-		return w, err
-	}
-	w.Turns, w.Playing = turns[:turn-1], make([]bool, len(turns[0].Generate))
-	for _, f := range forks {
-		if int(f.Turn) < turn {
-			w.Playing[f.Row] = true
-		} else {
-			w.Asleep++
-		}
-	}
-	if turn > 1 {
-		before := &w.Turns[turn-2]
-		before.Step = slices.Clone(before.Step)
-		for row, playing := range w.Playing {
-			if !playing {
-				st := &before.Step[row]
-				st.Done, st.NextIDs, st.NextRestart = true, nil, false
-			}
-		}
-	}
-	return w, nil
-}
-
-// readForks reads where the rows of a wave begin.
-func readForks(ctx context.Context, s store.Store, ref store.Ref) ([]ForkRow, error) {
-	rows, err := tables.Get[ForkRow](ctx, s, ref)
-	if err != nil {
-		return nil, fmt.Errorf("branches of a wave: %w", err)
-	}
-	return rows, nil
 }

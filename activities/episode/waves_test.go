@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/episode/episodetest"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
@@ -49,12 +50,12 @@ func TestReadWave(t *testing.T) {
 		}
 		return refs
 	}
-	w, err := episode.ReadWave(ctx, s, 0, 1, nil)
+	w, err := recorded.Wave(ctx, s, 0, 1, nil)
 	require.NoError(t, err)
 	require.Equal(t, episode.Wave{}, w)
 
 	refs := []store.TurnRefs{put(turn(1, 0, 1)), put(turn(2, 0, 1))}
-	w, err = episode.ReadWave(ctx, s, 0, 3, refs)
+	w, err = recorded.Wave(ctx, s, 0, 3, refs)
 	require.NoError(t, err)
 	require.Len(t, w.Turns, 2)
 	require.Nil(t, w.Playing)
@@ -62,7 +63,7 @@ func TestReadWave(t *testing.T) {
 
 	// Member 2 of the first group begins anew, that of the second after a turn.
 	refs = []store.TurnRefs{put(turn(1, 0, 1)), put(turn(2, 0, 1), episode.ForkRow{Row: 2, Member: 2}, episode.ForkRow{Row: 6, Group: 1, Member: 2, Parent: 5, Turn: 1})}
-	w, err = episode.ReadWave(ctx, s, 1, 1, refs)
+	w, err = recorded.Wave(ctx, s, 1, 1, refs)
 	require.NoError(t, err)
 	require.Empty(t, w.Turns)
 	require.Equal(t, []bool{false, false, true, false, false, false, false, false}, w.Playing)
@@ -74,7 +75,7 @@ func TestReadWave(t *testing.T) {
 		out.Generate[6].Alive = false
 		return out
 	}())
-	w, err = episode.ReadWave(ctx, s, 1, 2, refs)
+	w, err = recorded.Wave(ctx, s, 1, 2, refs)
 	require.NoError(t, err)
 	require.Len(t, w.Turns, 1)
 	require.Equal(t, []bool{false, false, true, false, false, false, true, false}, w.Playing)
@@ -91,13 +92,13 @@ func TestReadWave(t *testing.T) {
 
 	// The third turn's rows are those of the wave, though the tables have other rows' third turns.
 	refs = append(refs, put(turn(12, 2)))
-	w, err = episode.ReadWave(ctx, s, 1, 3, refs)
+	w, err = recorded.Wave(ctx, s, 1, 3, refs)
 	require.NoError(t, err)
 	require.Equal(t, [][]int32{{100, 200}, {1102, 1202}, {105, 1206}}, [][]int32{episodetest.Sampled(w.Turns, 0), episodetest.Sampled(w.Turns, 2), episodetest.Sampled(w.Turns, 6)})
 
 	// A second wave continues rows of the first.
 	refs[3] = put(turn(12, 2), episode.ForkRow{Row: 3, Member: 3, Parent: 2, Turn: 1}, episode.ForkRow{Row: 7, Group: 1, Member: 3, Parent: 6, Turn: 1})
-	w, err = episode.ReadWave(ctx, s, 2, 2, refs)
+	w, err = recorded.Wave(ctx, s, 2, 2, refs)
 	require.NoError(t, err)
 	require.Equal(t, []bool{false, false, false, true, false, false, false, true}, w.Playing)
 	require.Equal(t, [][]int32{{1102}, {105}}, [][]int32{episodetest.Sampled(w.Turns, 3), episodetest.Sampled(w.Turns, 7)})
@@ -112,11 +113,11 @@ func TestReadWave(t *testing.T) {
 		{1, 0, refs, "turn 0 of wave 1 after 4 turns"},
 		{1, 4, refs, "turn 4 of wave 1 after 4 turns"},
 	} {
-		_, err := episode.ReadWave(ctx, s, c.wave, c.turn, c.refs)
+		_, err := recorded.Wave(ctx, s, c.wave, c.turn, c.refs)
 		require.ErrorIs(t, err, store.ErrInvalid)
 		require.ErrorContains(t, err, c.says)
 	}
-	w, err = episode.ReadWave(ctx, s, 1, 3, refs)
+	w, err = recorded.Wave(ctx, s, 1, 3, refs)
 	require.NoError(t, err, "the turn after the last one of any row")
 	require.Len(t, w.Turns, 2)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
@@ -29,7 +30,7 @@ func (h *Host) Choose(ctx context.Context, in activities.ChooseInput) (_ activit
 	if err != nil {
 		return activities.ChooseResult{}, err
 	}
-	turns, err := episode.ReadTurns(ctx, h.Store, in.Turns)
+	turns, err := recorded.Turns(ctx, h.Store, in.Turns)
 	if err != nil {
 		return activities.ChooseResult{}, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs"
 	_ "github.com/reprise-rl/reprise/envs/all"
@@ -163,7 +164,7 @@ func (p *played) task(what activities.Rollout) *run.Task {
 func (p *played) generate(what activities.Rollout, turn int, turns []store.TurnRefs, opening *store.Ref) store.Ref {
 	p.t.Helper()
 	task := p.task(what)
-	w, err := episode.ReadWave(p.t.Context(), p.s, what.Wave, turn, turns)
+	w, err := recorded.Wave(p.t.Context(), p.s, what.Wave, turn, turns)
 	require.NoError(p.t, err)
 	answers, err := run.ReadAnswers(p.t.Context(), p.s, opening, nil)
 	require.NoError(p.t, err)

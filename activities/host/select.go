@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -196,7 +197,7 @@ func (h *Host) rounds(ctx context.Context, task *run.Task, refs []store.TurnRefs
 	var branches []episode.BranchRow
 	var answers []run.Answers
 	for round, of := range episode.Rounds(refs) {
-		turns, err := episode.ReadTurns(ctx, h.Store, of)
+		turns, err := recorded.Turns(ctx, h.Store, of)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -232,7 +233,7 @@ func (h *Host) searched(ctx context.Context, refs []store.TurnRefs, branches []e
 		var played []episode.Turn
 		for _, t := range of {
 			t.Choices = nil
-			turn, err := episode.ReadTurns(ctx, h.Store, []store.TurnRefs{t})
+			turn, err := recorded.Turns(ctx, h.Store, []store.TurnRefs{t})
 			if err != nil {
 				return out, err
 			}
@@ -252,7 +253,7 @@ func (h *Host) searched(ctx context.Context, refs []store.TurnRefs, branches []e
 
 // episodes reads the turns of a round as trajectories.
 func (h *Host) episodes(ctx context.Context, task *run.Task, refs []store.TurnRefs) ([]episode.TrajectoryRow, error) {
-	turns, err := episode.ReadTurns(ctx, h.Store, refs)
+	turns, err := recorded.Turns(ctx, h.Store, refs)
 	if err != nil {
 		return nil, err
 	}

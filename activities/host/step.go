@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -32,7 +33,7 @@ func (h *Host) Step(ctx context.Context, in activities.StepInput) (_ activities.
 	if err != nil {
 		return activities.StepResult{}, err
 	}
-	wave, err := episode.ReadWave(ctx, h.Store, in.Rollout.Wave, in.Turn, in.Turns)
+	wave, err := recorded.Wave(ctx, h.Store, in.Rollout.Wave, in.Turn, in.Turns)
 	if err != nil {
 		return activities.StepResult{}, err
 	}

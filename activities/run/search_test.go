@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/episode/episodetest"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -118,7 +119,7 @@ func playSearch(t *testing.T, s store.Store, search spec.Search, groups, slots, 
 	numbers := rand.New(rand.NewPCG(seed, uint64(round)))
 	task := Task{Search: search}
 	for turn, over := 1, false; !over; turn++ {
-		before, err := episode.ReadTurns(t.Context(), s, refs)
+		before, err := recorded.Turns(t.Context(), s, refs)
 		require.NoError(t, err)
 		var now episode.Turn
 		for i := range groups * slots {
@@ -139,7 +140,7 @@ func playSearch(t *testing.T, s store.Store, search spec.Search, groups, slots, 
 			now.Generate, now.Step = append(now.Generate, g), append(now.Step, st)
 		}
 		refs = append(refs, episodetest.PutTurn(t, s, round, now))
-		turns, err := episode.ReadTurns(t.Context(), s, refs)
+		turns, err := recorded.Turns(t.Context(), s, refs)
 		require.NoError(t, err)
 		var choices []episode.ChoiceRow
 		over = turn == most
@@ -170,7 +171,7 @@ func TestTokensOfSearchesAreKept(t *testing.T) {
 			const groups, most = 2, 4
 			for round := range 2 {
 				refs, tokens := playSearch(t, s, r.SearchOf(), groups, r.GroupSlots(), most, round, seed)
-				turns, err := episode.ReadTurns(t.Context(), s, refs)
+				turns, err := recorded.Turns(t.Context(), s, refs)
 				require.NoError(t, err)
 				require.Len(t, turns[0].Generate, groups*r.GroupSize, r.Search)
 				branches := episode.Branches(turns, 0)
@@ -188,7 +189,7 @@ func TestTokensOfSearchesAreKept(t *testing.T) {
 				var played []episode.Turn
 				for _, ref := range refs {
 					ref.Choices = nil
-					turn, err := episode.ReadTurns(t.Context(), s, []store.TurnRefs{ref})
+					turn, err := recorded.Turns(t.Context(), s, []store.TurnRefs{ref})
 					require.NoError(t, err)
 					played = append(played, turn...)
 				}

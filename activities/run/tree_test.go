@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/episode/episodetest"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model/draw"
@@ -114,7 +115,7 @@ func playTrees(t *testing.T, s store.Store, trees spec.Trees, groups, most, roun
 	for wave := 0; wave <= trees.Expansions; wave++ {
 		turn := 1
 		if wave > 0 {
-			before, err := episode.ReadTurns(t.Context(), s, refs)
+			before, err := recorded.Turns(t.Context(), s, refs)
 			require.NoError(t, err)
 			var forks []episode.ForkRow
 			switch {
@@ -134,7 +135,7 @@ func playTrees(t *testing.T, s store.Store, trees spec.Trees, groups, most, roun
 			turn = episode.FirstTurn(forks)
 		}
 		for over := false; !over && turn <= most; turn++ {
-			w, err := episode.ReadWave(t.Context(), s, wave, turn, refs)
+			w, err := recorded.Wave(t.Context(), s, wave, turn, refs)
 			require.NoError(t, err)
 			var now episode.Turn
 			over = w.Asleep == 0
@@ -194,7 +195,7 @@ func TestTokensOfTreesAreKept(t *testing.T) {
 					}
 				}
 				require.Equal(t, tokens, count)
-				turns, err := episode.ReadTurns(t.Context(), s, refs)
+				turns, err := recorded.Turns(t.Context(), s, refs)
 				require.NoError(t, err)
 				branches = append(branches, episode.Branches(turns, int32(len(all)))...)
 				task := &Task{Groups: groups, Members: trees.Leaves(), Trees: trees, Parts: envs.Mixture{{Label: "game"}}, order: make([]int, groups)}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -213,7 +214,7 @@ func (t *Trial) measure(ctx context.Context, of activities.Run, refs []store.Tur
 	if err != nil {
 		return Tried{}, err
 	}
-	turns, err := episode.ReadTurns(ctx, t.runner.Host.Store, refs)
+	turns, err := recorded.Turns(ctx, t.runner.Host.Store, refs)
 	if err != nil {
 		return Tried{}, err
 	}

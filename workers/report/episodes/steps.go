@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 )
@@ -33,7 +34,7 @@ func (r *Reader) steps(ctx context.Context, turns []store.TurnRefs, rows int, la
 		if of[0].Round >= count || !searched(of, of[0].Round) {
 			continue
 		}
-		followed, err := episode.ReadTurns(ctx, r.store, of)
+		followed, err := recorded.Turns(ctx, r.store, of)
 		if err != nil {
 			followed = make([]episode.Turn, len(of))
 		} else if n := len(followed[0].Step); n != out.rows {
