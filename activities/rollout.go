@@ -105,7 +105,7 @@ type ChooseInput struct {
 	Turns   []store.TurnRefs `json:"turns"` // up to the turn after which is chosen
 	// Last says that no turn follows: the rows that are kept are the trajectories of the round.
 	Last bool `json:"last,omitempty"`
-	// Tables are those of the iteration before: PivotsTable, if pivots are drawn.
+	// Tables are those of the iteration before: MemoryTable, if the search remembers.
 	Tables Tables `json:"tables,omitempty"`
 }
 
@@ -141,8 +141,8 @@ type SelectInput struct {
 	Rollout  Rollout          `json:"rollout"`
 	Settings spec.Settings    `json:"settings"`
 	Turns    []store.TurnRefs `json:"turns"` // of all rounds
-	// Tables are those of the iteration before: TextsTable, if a reward reads it, and PivotsTable, if
-	// pivots are drawn.
+	// Tables are those of the iteration before: TextsTable, if a reward reads it, and MemoryTable, if
+	// the search remembers.
 	Tables Tables `json:"tables,omitempty"`
 	// Everything asks for the trajectories of all groups as if they were selected, for Score:
 	// the selection ranks by exact entropies. Scores are then its table, for the selection itself.
@@ -160,7 +160,7 @@ type SelectResult struct {
 	More         bool      `json:"more,omitempty"`
 	Trajectories store.Ref `json:"trajectories"`
 	// Tables are those of the rollout: ComponentsTable, TextsTable, BrokenTable, BranchesTable and
-	// PivotsTable, each where the run has it.
+	// MemoryTable, each where the run has it.
 	Tables Tables `json:"tables,omitempty"`
 	Rows   int    `json:"rows"` // rows selected; 0: the update is skipped
 	// Parts are the rows for each of the iterations that learn from the rollout;

@@ -2,6 +2,8 @@ package activities
 
 import (
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model/methods"
+	"github.com/reprise-rl/reprise/model/search"
 )
 
 // Tables are side tables by their names, as a manifest has them among its further artifacts: the
@@ -38,8 +40,6 @@ var (
 	BrokenTable = Table{"broken", forIteration}
 	// ComponentsTable has the rewards in parts.
 	ComponentsTable = Table{"components", forRollout}
-	// PivotsTable has the newest pivots of the branch, if pivots are drawn.
-	PivotsTable = Table{"pivots", untilNext}
 	// ReferenceTable is no table but the manifest whose snapshot the scores are relative to; without
 	// it version 0 is the reference. A Head has the one that the next iteration uses (ReferenceAfter).
 	ReferenceTable = Table{"reference", untilNext}
@@ -48,8 +48,22 @@ var (
 	// TextsTable has the frequent texts of the newest rollout, if a reward reads them.
 	TextsTable = Table{"texts", untilNext}
 
-	declared = []Table{AgentsTable, BranchesTable, BrokenTable, ComponentsTable, PivotsTable, ReferenceTable, StatesTable, TextsTable}
+	declared = append([]Table{AgentsTable, BranchesTable, BrokenTable, ComponentsTable, ReferenceTable, StatesTable, TextsTable}, memories()...)
 )
+
+// MemoryTable has what the branches of a search achieved on the branch so far, if it remembers that.
+func MemoryTable(m search.Method) Table { return Table{m.Memory, untilNext} }
+
+// memories are those of all searches.
+func memories() []Table {
+	var out []Table
+	for _, m := range methods.Searches {
+		if m.Memory != "" {
+			out = append(out, MemoryTable(m))
+		}
+	}
+	return out
+}
 
 // Ref is one of the tables, nil without it.
 func (t Tables) Ref(of Table) *store.Ref {

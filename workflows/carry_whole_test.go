@@ -4,16 +4,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/reprise-rl/reprise/model/methods"
+	"github.com/reprise-rl/reprise/model/option"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/converter"
 
 	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 )
 
@@ -31,13 +32,22 @@ func (f *filler) fill(v reflect.Value, path string) {
 		*raw = json.RawMessage(fmt.Sprintf(`{"n":%d}`, f.n))
 		return
 	}
-	if own, ok := v.Addr().Interface().(*credit.Own); ok {
+	if own, ok := v.Addr().Interface().(*option.Values); ok {
 		for _, o := range methods.Options() {
 			value := any(float64(f.n))
-			if o.Switch {
+			switch {
+			case o.Switch:
 				value = true
+			case o.Choices != nil:
+				value = o.Choices[0]
+			case o.Whole:
+				value = f.n
 			}
-			*own = own.With(o.Name, value)
+			for _, section := range []string{option.Credit, option.Rollout, option.Update} {
+				if strings.HasSuffix(strings.ToLower(path), section+".own") {
+					*own = methods.Options().With(section, *own, o.Name, value)
+				}
+			}
 		}
 		return
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store/tables"
+	"github.com/reprise-rl/reprise/model/methods"
+	"github.com/reprise-rl/reprise/model/search"
 )
 
 // A rollout that searches gives the trajectories that it chose. With one candidate they are the plain
@@ -192,7 +194,7 @@ func TestPivots(t *testing.T) {
 				}
 			}
 		}
-		pivots, err := tables.Get[run.PivotRow](t.Context(), r.store, *commit.Tables.Ref(activities.PivotsTable))
+		pivots, err := tables.Get[search.Branched](t.Context(), r.store, *commit.Tables.Ref(activities.MemoryTable(methods.Search("pivots"))))
 		require.NoError(t, err)
 		labels += failed
 		require.Len(t, pivots, labels)

@@ -242,3 +242,14 @@ func SelectedOf(all []TrajectoryRow) []TrajectoryRow {
 	}
 	return rows
 }
+
+// Live are the rows that are not dropped.
+func Live(rows []TrajectoryRow) []TrajectoryRow {
+	var out []TrajectoryRow
+	for _, r := range rows {
+		if !r.Dropped {
+			out = append(out, r)
+		}
+	}
+	return out
+}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/model/search"
 )
 
 // ForkRow says where a row of the next wave of a rollout begins.
@@ -20,20 +19,6 @@ type ForkRow struct {
 	// where the policy's certainty decides, with which its turn was asked: 0 if it begins anew.
 	Places int32   `parquet:"places"`
 	Draw   float64 `parquet:"draw"`
-}
-
-// LeafOf is a row as a leaf of its tree: the turns that it sampled itself are not inherited.
-func LeafOf(turns []Turn, row int) (l search.Leaf) {
-	for _, t := range turns {
-		if !t.Generate[row].Alive {
-			break
-		}
-		l.Turns++
-		if t.Slot(row) != int32(row) {
-			l.Inherited++
-		}
-	}
-	return l
 }
 
 // FirstTurn is the first turn that a row of a wave plays, from 1.

@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/search"
 )
 
 // Choose says which rows of a search are kept after a turn, and stores the choices with their
@@ -40,7 +41,7 @@ func (h *Host) Choose(ctx context.Context, in activities.ChooseInput) (_ activit
 	if turn == 0 || len(turns[turn-1].Generate) != task.Groups*task.Slots || in.Turns[turn-1].Choices != nil {
 		return activities.ChooseResult{}, fmt.Errorf("a choice is made once after a turn of %d groups of %d: %w", task.Groups, task.Slots, store.ErrInvalid)
 	}
-	rows, over, err := run.ChooseRows(task.Search, task.Slots, turns, in.Last)
+	rows, over, err := task.Method.Choose(task.Breadth, task.Slots, turns, in.Last)
 	if err != nil {
 		return activities.ChooseResult{}, err
 	}
@@ -58,22 +59,15 @@ func (h *Host) fork(ctx context.Context, rc *run.Context, task *run.Task, in act
 		a.Group = int64(group + in.Rollout.Round*task.Groups)
 		return a
 	}
-	var rows []episode.ForkRow
-	if task.Trees.Pivots {
-		before, err := run.ReadTable[run.PivotRow](ctx, h.Store, in.Tables, activities.PivotsTable)
-		if err != nil {
-			return out, err
-		}
-		rows, err = run.PivotForks(task.Trees, turns, before, address)
-		if err != nil {
-			return out, err
-		}
-	} else if task.Trees.Uncertain {
-		rows, err = run.UncertainForks(task.Trees, rc.Config.VocabSize, turns, address)
-		if err != nil {
-			return out, err
-		}
-	} else if rows, err = run.Forks(task.Trees, in.Rollout.Wave+1, turns, address); err != nil {
+	before, err := run.Memory(ctx, h.Store, task.Method, in.Tables)
+	if err != nil {
+		return out, err
+	}
+	rows, err := task.Method.Fork(search.Forking{
+		Trees: task.Trees, Options: rc.Train.Rollout.Own, Wave: in.Rollout.Wave + 1, Vocabulary: rc.Config.VocabSize, Turns: turns,
+		Before: before, Address: address,
+	})
+	if err != nil {
 		return out, err
 	}
 	if out.Over = len(rows) == 0; !out.Over {

@@ -123,8 +123,8 @@ func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditI
 		return nil, none, nil, err
 	}
 	out := batchRows(rc, rows, signal, scores, trained, origin(in))
-	if rc.Training.Trees.Pivots {
-		if err := run.WeighBranches(rc.Training.Trees, out, rc.Train.Update.WeightOfBranches()); err != nil {
+	if weight := rc.Training.Method.Weight; weight != nil {
+		if err := run.WeighBranches(rc.Training.Trees, out, weight(rc.Train.Update.Own)); err != nil {
 			return nil, none, nil, err
 		}
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
-	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // repeats is how often a step is run where its input has ties.
@@ -245,7 +244,7 @@ func (p *played) round(what activities.Rollout) []store.TurnRefs {
 			require.NoError(p.t, err)
 			turns = append(turns, store.TurnRefs{Round: what.Round, Generate: generate, Step: out.Table, Opening: first, Answers: answers})
 			over = turn == task.Turns || out.Alive == 0
-			if p.Plan.Search == "" || what.Evaluation != nil || task.Trees.Branches > 0 || p.Plan.Search == spec.BestOfN && !over {
+			if p.Plan.Search == "" || what.Evaluation != nil || task.Trees.Branches > 0 || p.Plan.Search == "best_of_n" && !over {
 				continue
 			}
 			choice, err := p.h.Choose(ctx, activities.ChooseInput{Run: p.Run, Rollout: what, Turns: turns, Last: over})

@@ -56,7 +56,7 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 		return activities.SelectResult{}, err
 	}
 	var broken []run.BrokenRow
-	if task.Trees.Pivots {
+	if task.Method.Roots {
 		run.Unplayed(rows)
 	}
 	redrawn := 0
@@ -73,7 +73,7 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 	}
 	left := append(broken[:len(broken):len(broken)], verdicts.Failed()...)
 	dropped := run.Drop(rows, left, task.Members)
-	if len(run.Live(rows)) == 0 {
+	if len(episode.Live(rows)) == 0 {
 		return activities.SelectResult{}, fmt.Errorf("no group has enough episodes that are not left out: %s: %w", left[0].Message, activities.ErrEnvironment)
 	}
 	if task, err = task.Recorded(answers...); err != nil {
@@ -87,7 +87,7 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 			}
 		}
 		ref, err := tables.Put(ctx, h.Store, dir, "everything", rows)
-		return activities.SelectResult{Trajectories: ref, Rows: len(run.Live(rows)), Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, err
+		return activities.SelectResult{Trajectories: ref, Rows: len(episode.Live(rows)), Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, err
 	}
 	past, err := run.ReadTable[run.TextRow](ctx, h.Store, in.Tables, activities.TextsTable)
 	if err != nil {
@@ -110,7 +110,7 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 	rolled.Groups = len(rows) / task.Members
 	// Branches of failed trajectories would make every figure worse than the policy is.
 	ranked, counted := *task, func() []episode.TrajectoryRow { return rows }
-	if task.Trees.Pivots {
+	if task.Method.Roots {
 		ranked.Members, rolled.Members = task.Trees.Trees, task.Trees.Trees
 		counted = func() []episode.TrajectoryRow { return run.Roots(task.Trees, rows) }
 	}
@@ -136,22 +136,18 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 	if err != nil {
 		return activities.SelectResult{}, err
 	}
-	var pivots []run.PivotRow
-	var pivotMetrics activities.Metrics
-	if task.Trees.Pivots {
-		before, err := run.ReadTable[run.PivotRow](ctx, h.Store, in.Tables, activities.PivotsTable)
-		if err != nil {
-			return activities.SelectResult{}, err
-		}
-		pivots, pivotMetrics = run.Pivots(task.Trees, before, rows, branches)
+	before, err := run.Memory(ctx, h.Store, task.Method, in.Tables)
+	if err != nil {
+		return activities.SelectResult{}, err
 	}
+	memory, remembered := run.Remember(task, before, rows, branches)
 	side := activities.Tables{}
 	if err := errors.Join(
 		run.PutTable(ctx, h.Store, dir, side, activities.ComponentsTable, rewarded.Components),
 		run.PutTable(ctx, h.Store, dir, side, activities.TextsTable, rewarded.Texts),
 		run.PutTable(ctx, h.Store, dir, side, activities.BrokenTable, dropped),
 		run.PutTable(ctx, h.Store, dir, side, activities.BranchesTable, branches),
-		run.PutTable(ctx, h.Store, dir, side, activities.PivotsTable, pivots),
+		run.PutTable(ctx, h.Store, dir, side, activities.MemoryTable(task.Method), memory),
 	); err != nil {
 		return activities.SelectResult{}, err
 	}
@@ -179,7 +175,7 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 	}
 	verdicts.Metrics(metrics, dropped)
 	maps.Copy(metrics, rewarded.Metrics)
-	maps.Copy(metrics, pivotMetrics)
+	maps.Copy(metrics, remembered)
 	if n := rolled.Groups / task.Groups; rc.Train.Selection.Resample > 1 || n > 1 {
 		metrics["rollout/rounds"] = canon.Float(float64(n))
 	}

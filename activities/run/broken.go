@@ -76,22 +76,11 @@ func groupsOf(rows []episode.TrajectoryRow, members int) [][]episode.TrajectoryR
 		group := rows[from:to:to]
 		for i := range group {
 			if group[i].Dropped {
-				group = Live(group)
+				group = episode.Live(group)
 				break
 			}
 		}
 		out = append(out, group)
-	}
-	return out
-}
-
-// Live are the rows that are not dropped.
-func Live(rows []episode.TrajectoryRow) []episode.TrajectoryRow {
-	var out []episode.TrajectoryRow
-	for _, r := range rows {
-		if !r.Dropped {
-			out = append(out, r)
-		}
 	}
 	return out
 }

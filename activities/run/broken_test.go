@@ -56,7 +56,7 @@ func TestDrop(t *testing.T) {
 		require.Equal(t, out, r.Turns() == 0, i)
 		require.Equal(t, []int32{int32(i), int32(i / 4), int32(i % 4)}, []int32{r.Row, r.Group, r.Member})
 	}
-	require.Len(t, Live(rows), 11)
+	require.Len(t, episode.Live(rows), 11)
 	// Half is enough if it is two; samples of an evaluation stand alone.
 	require.Len(t, Drop(rollout(1, 1), broke(0, 1), 4), 2)
 	require.Len(t, Drop(rollout(1, 1), broke(0, 1, 2), 1), 3)
@@ -105,7 +105,7 @@ func TestDropsGroups(t *testing.T) {
 			r := rows[c.members+n]
 			require.Equal(t, episode.TrajectoryRow{Row: b.Row, Group: 11, Member: int32(n), Environment: "game", StateKeys: []string{"s"}, Dropped: true}, r)
 		}
-		require.Len(t, Live(rows), 3*c.members-want)
+		require.Len(t, episode.Live(rows), 3*c.members-want)
 		groups := groupsOf(rows, c.members)
 		require.Len(t, groups, 3)
 		require.Equal(t, []int{c.members, c.members - want, c.members}, []int{len(groups[0]), len(groups[1]), len(groups[2])})
@@ -156,7 +156,7 @@ func TestDroppedRowsAreAsIfTheyHadNeverBeen(t *testing.T) {
 	for seed := range uint64(20) {
 		rows := rollout(seed, 6)
 		Drop(rows, broke(1, 6, 7, 8, 9, 10, 20), 4) // group 2 is left out whole
-		live := Live(rows)
+		live := episode.Live(rows)
 		var ragged selection.Groups
 		var of []int
 		for g := range 6 {

@@ -126,7 +126,7 @@ func Reward(rc *Context, settings spec.Settings, task *Task, branch int, rollout
 	}
 	if len(rc.Modules) > 0 {
 		var returns []float64
-		for _, r := range Live(rows) {
+		for _, r := range episode.Live(rows) {
 			returns = append(returns, r.Return())
 		}
 		out.Metrics["reward/weighted_mean"] = canon.Float(Mean(returns))

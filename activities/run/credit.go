@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/reprise-rl/reprise/model/methods"
+	"github.com/reprise-rl/reprise/model/search"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
@@ -74,7 +75,7 @@ func (l *CreditInput) BySubgoals(rows []episode.TrajectoryRow, tok envs.Tokenize
 }
 
 // ByTrees adds the trees of the rows, and which rows are branches.
-func (l *CreditInput) ByTrees(rows []episode.TrajectoryRow, t spec.Trees) {
+func (l *CreditInput) ByTrees(rows []episode.TrajectoryRow, t search.Trees) {
 	for _, r := range rows {
 		l.Trees, l.Branches = append(l.Trees, t.Tree(int(r.Member))), append(l.Branches, t.Wave(int(r.Member)) > 0)
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/option"
+	"github.com/reprise-rl/reprise/model/search"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -122,7 +124,7 @@ func TestBySubgoals(t *testing.T) {
 // The trees of the rows are those of their members, in every group.
 func TestByTrees(t *testing.T) {
 	var l CreditInput
-	l.ByTrees([]episode.TrajectoryRow{{Group: 0, Member: 0}, {Group: 0, Member: 2}, {Group: 7, Member: 1}, {Group: 7, Member: 3}, {Group: 7, Member: 5}}, spec.Trees{Trees: 2, Branches: 1, Expansions: 2})
+	l.ByTrees([]episode.TrajectoryRow{{Group: 0, Member: 0}, {Group: 0, Member: 2}, {Group: 7, Member: 1}, {Group: 7, Member: 3}, {Group: 7, Member: 5}}, search.Trees{Trees: 2, Branches: 1, Expansions: 2})
 	require.Equal(t, []int{0, 0, 1, 1, 1}, l.Trees)
 	require.Equal(t, []bool{false, true, false, true, true}, l.Branches)
 }
@@ -195,7 +197,7 @@ func TestSpreadAndGather(t *testing.T) {
 func signalOf(t *testing.T, settings spec.Settings, rows []episode.TrajectoryRow, scores []episode.ScoreRow) (*CreditInput, TrainingSignal, error) {
 	t.Helper()
 	l := NewCreditInput(rows)
-	l.ByTrees(rows, spec.Trees{Trees: 2})
+	l.ByTrees(rows, search.Trees{Trees: 2})
 	require.NoError(t, l.Scored(rows, scores, settings.Update.Reference(), settings.Credit))
 	signal, err := l.TrainingSignal(settings, rows, nil)
 	return &l, signal, err
@@ -344,7 +346,7 @@ func TestTrainingSignalOfPreferences(t *testing.T) {
 			scores[i].Values[n] = scores[i].LogProbs[n] + []float32{-1, 2, -4, 0}[i]
 		}
 	}
-	settings := spec.Settings{Credit: spec.Credit{Algorithm: "istar", Own: credit.Own{"beta": .5}, StepWeight: 1, Epsilon: 1e-6}}
+	settings := spec.Settings{Credit: spec.Credit{Algorithm: "istar", Own: option.Values{"beta": .5}, StepWeight: 1, Epsilon: 1e-6}}
 	_, signal, err := signalOf(t, settings, rows, scores)
 	require.NoError(t, err)
 	require.Nil(t, signal.Learns)

@@ -12,6 +12,8 @@ import (
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
+	"github.com/reprise-rl/reprise/model/methods"
+	"github.com/reprise-rl/reprise/model/search"
 	"github.com/reprise-rl/reprise/model/tokenizer"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -28,9 +30,11 @@ type Task struct {
 	// chooses among them.
 	Slots int
 	// Trees is how the trajectories of a group branch.
-	Trees spec.Trees
-	// Search is how a rollout searches; an evaluation's is empty.
-	Search spec.Search
+	Trees search.Trees
+	// Method is how a rollout searches, and Breadth how many continuations it tries; both are empty for an
+	// evaluation.
+	Method  search.Method
+	Breadth search.Breadth
 	// OverlongCache is where the punishment of long turns begins, below
 	// maxNewTokens; 0 is none. Evaluations have none.
 	OverlongCache int
@@ -105,7 +109,7 @@ func (s *Task) Shown(env envs.Environment) starter.Options {
 
 // Samples reports whether a slot of a group samples in a turn, from 1: where a search looks ahead, the first
 // turns have fewer different beginnings than slots, and the other slots are padding.
-func (s *Task) Samples(slot, turn int) bool { return slot%s.Search.Apart(turn) == 0 }
+func (s *Task) Samples(slot, turn int) bool { return slot%s.Breadth.Apart(turn) == 0 }
 
 // rounds is how many iterations the order is made for; a suite has one, and the
 // order of a single environment is the same in all.
@@ -143,7 +147,7 @@ func trainingTask(t spec.Train) (*Task, error) {
 	}
 	s := &Task{
 		Protocol: p,
-		Groups:   r.Groups, Members: r.GroupSize, Slots: r.GroupSlots(), Trees: r.TreesOf(), Search: r.SearchOf(), Turns: r.Turns, MaxNewTokens: r.MaxNewTokens, OverlongCache: r.OverlongCache, Widths: r.PromptTokens,
+		Groups:   r.Groups, Members: r.GroupSize, Slots: r.GroupSlots(), Trees: r.TreesOf(), Method: methods.Search(r.Search), Breadth: r.SearchOf(), Turns: r.Turns, MaxNewTokens: r.MaxNewTokens, OverlongCache: r.OverlongCache, Widths: r.PromptTokens,
 		StopAt: r.StopAt,
 	}
 	return s, s.play(t.Environment)
@@ -157,7 +161,7 @@ func suiteTask(suite spec.Suite) (*Task, error) {
 	}
 	s := &Task{
 		Protocol: p,
-		Groups:   suite.Instances, Members: suite.Samples, Slots: suite.Samples, Trees: spec.Trees{Trees: suite.Samples}, Turns: suite.Turns, MaxNewTokens: suite.MaxNewTokens, Widths: suite.PromptTokens,
+		Groups:   suite.Instances, Members: suite.Samples, Slots: suite.Samples, Trees: search.Trees{Trees: suite.Samples}, Turns: suite.Turns, MaxNewTokens: suite.MaxNewTokens, Widths: suite.PromptTokens,
 		StopAt: suite.StopAt, Suite: &suite,
 	}
 	if err := s.play(suite.Environment); err != nil {

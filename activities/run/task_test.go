@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
+	"github.com/reprise-rl/reprise/model/search"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -79,8 +80,8 @@ func TestTasksOfIterations(t *testing.T) {
 			require.Equal(t, name, suite.Suite.Name)
 			require.Equal(t, []int{want.groups, want.members, want.members, want.rows, want.tokens}, []int{suite.Groups, suite.Members, suite.Slots, suite.Rows(), suite.MaxNewTokens})
 			require.Len(t, suite.order, want.groups, "the same in every iteration")
-			require.Equal(t, spec.Trees{Trees: want.members}, suite.Trees)
-			require.Equal(t, spec.Search{}, suite.Search)
+			require.Equal(t, search.Trees{Trees: want.members}, suite.Trees)
+			require.Equal(t, search.Breadth{}, suite.Breadth)
 			require.Zero(t, suite.OverlongCache)
 		}
 	}
@@ -107,7 +108,7 @@ func TestShares(t *testing.T) {
 
 // Which slots of a group sample in a turn, where a search looks ahead.
 func TestSamples(t *testing.T) {
-	ahead := &Task{Search: spec.Rollout{Search: spec.LookaheadSearch, Candidates: 2, Depth: 3}.SearchOf()}
+	ahead := &Task{Breadth: search.Breadth{Width: 1, Candidates: 2, Depth: 3}}
 	for turn, want := range [][]int{1: {0, 4}, 2: {0, 2, 4, 6}, 3: {0, 1, 2, 3, 4, 5, 6, 7}, 4: {0, 1, 2, 3, 4, 5, 6, 7}} {
 		if turn == 0 {
 			continue

@@ -13,81 +13,16 @@ import (
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model/draw"
-	"github.com/reprise-rl/reprise/workflows/spec"
+	"github.com/reprise-rl/reprise/model/methods"
+	"github.com/reprise-rl/reprise/model/option"
+	"github.com/reprise-rl/reprise/model/search"
 )
-
-// A branch has the turns of its parent before it, and those that it samples itself. Every turn is learned from
-// once: in the row that sampled it.
-func TestTreesGrow(t *testing.T) {
-	trees := spec.Trees{Trees: 1, Branches: 1, Expansions: 2}
-	wave := func(member int, turns ...episode.Turn) []episode.Turn { // what one member of each of two groups of three plays
-		for n := range turns {
-			for i := range turns[n].Generate {
-				if i%3 != member {
-					turns[n].Generate[i], turns[n].Step[i] = episode.GenerateRow{Row: int32(i), Group: int32(i / 3), Member: int32(i % 3)}, episode.StepRow{Done: true}
-				}
-			}
-		}
-		return turns
-	}
-	end := []bool{true, true, true, true, true, true}
-	turns := wave(0, episodetest.Turn(1, 3, make([]float64, 6), nil, nil), episodetest.Turn(2, 3, make([]float64, 6), nil, nil), episodetest.Turn(3, 3, make([]float64, 6), nil, end))
-	address := func(group int) draw.Address { return draw.Address{Purpose: draw.Fork, Group: int64(group)} }
-	forks, err := Forks(trees, 1, turns, address)
-	require.NoError(t, err)
-	require.Len(t, forks, 2)
-	for i, f := range forks {
-		a := address(i)
-		a.Member, a.Turn = 1, 1
-		u := a.Rand().Float64()
-		require.Equal(t, episode.ForkRow{Row: int32(3*i + 1), Group: int32(i), Member: 1, Parent: int32(3 * i), Turn: int32(3 * u), Places: 3, Draw: u}, f)
-	}
-
-	// The first group branches after two turns, the second at its beginning.
-	forks[0].Turn, forks[1].Turn = 2, 0
-	require.Equal(t, 1, episode.FirstTurn(forks))
-	require.NoError(t, episode.Inherit(turns, forks))
-	for n, played := range wave(1, episodetest.Turn(11, 3, make([]float64, 6), nil, end), episodetest.Turn(12, 3, make([]float64, 6), nil, nil), episodetest.Turn(13, 3, make([]float64, 6), nil, nil), episodetest.Turn(14, 3, make([]float64, 6), nil, end)) {
-		for _, i := range []int{1, 4} { // asleep before, ended after
-			asleep, over := n < int(forks[i/3].Turn), i == 4 && n > 0
-			played.Generate[i].Alive = !asleep && !over
-		}
-		turns = episode.Grow(turns, n, played)
-	}
-	require.Len(t, turns, 4, "a branch may have more turns than its tree has had")
-	sampled := func(row int) (ids []int32) {
-		for _, turn := range turns {
-			if turn.Generate[row].Alive {
-				require.Equal(t, int32(row), turn.Generate[row].Row)
-				ids = append(ids, turn.Generate[row].SampledIDs...)
-			}
-		}
-		return ids
-	}
-	require.Equal(t, []int32{100, 200, 300}, sampled(0))
-	require.Equal(t, []int32{100, 200, 1301, 1401}, sampled(1))
-	require.Empty(t, sampled(2))
-	require.Equal(t, []int32{103, 203, 303}, sampled(3))
-	require.Equal(t, []int32{1104}, sampled(4))
-
-	// The second wave draws among the places of both leaves: the beginning, two of the chain, one that the branch sampled.
-	forks, err = Forks(trees, 2, turns, address)
-	require.NoError(t, err)
-	require.Equal(t, []int32{4, 3}, []int32{forks[0].Places, forks[1].Places})
-
-	branches := episode.Branches(turns, 0)
-	require.Equal(t, []episode.BranchRow{{Row: 1, Inherited: true}, {Row: 1, Turn: 1, Inherited: true}, {Row: 1, Turn: 2, Slot: 1}, {Row: 1, Turn: 3, Slot: 1}}, branches[3:7])
-	rows := []episode.TrajectoryRow{{Row: 0, PromptLengths: make([]int32, 3)}, {Row: 1, PromptLengths: make([]int32, 4)}}
-	trained, err := episode.Trained(rows, branches)
-	require.NoError(t, err)
-	require.Equal(t, [][]bool{{true, true, true}, {false, false, true, true}}, trained)
-}
 
 // With fresh outcomes a turn meets the luck of the row that played it, with shared ones that of its tree's
 // first leaf.
 func TestChancesOfBranches(t *testing.T) {
 	rc := &Context{}
-	task := &Task{Groups: 1, Members: 3, Slots: 3, Trees: spec.Trees{Trees: 1, Branches: 2, Expansions: 1}}
+	task := &Task{Groups: 1, Members: 3, Slots: 3, Trees: search.Trees{Trees: 1, Branches: 2, Expansions: 1}}
 	history := []episode.Turn{{Slots: []int32{0, 0, 0}}, {Slots: []int32{0, 1, 0}}}
 	members := func() (out []int64) {
 		for _, a := range rc.Chances(task, 0, activities.Rollout{}, episode.GenerateRow{Row: 1, Member: 1}, history) {
@@ -99,13 +34,13 @@ func TestChancesOfBranches(t *testing.T) {
 	require.Equal(t, []int64{0, 1, 1}, members())
 	task.Trees.Shared = true
 	require.Equal(t, []int64{0, 0, 0}, members())
-	task.Trees = spec.Trees{Trees: 3}
+	task.Trees = search.Trees{Trees: 3}
 	require.Equal(t, []int64{1, 1, 1}, members(), "without branches each row has its own")
 }
 
 // playTrees plays a round of trees at random, of rows that end in different turns, and stores it as the steps of
 // a rollout do. It returns the stored turns, what was played in each of them, and the tokens that were sampled.
-func playTrees(t *testing.T, s store.Store, trees spec.Trees, groups, most, round int, seed uint64) (refs []store.TurnRefs, played []episode.Turn, tokens int) {
+func playTrees(t *testing.T, s store.Store, m search.Method, trees search.Trees, groups, most, round int, seed uint64) (refs []store.TurnRefs, played []episode.Turn, tokens int) {
 	t.Helper()
 	numbers := rand.New(rand.NewPCG(seed, uint64(round)))
 	size := trees.Leaves()
@@ -117,15 +52,7 @@ func playTrees(t *testing.T, s store.Store, trees spec.Trees, groups, most, roun
 		if wave > 0 {
 			before, err := recorded.Turns(t.Context(), s, refs)
 			require.NoError(t, err)
-			var forks []episode.ForkRow
-			switch {
-			case trees.Pivots:
-				forks, err = PivotForks(trees, before, nil, address)
-			case trees.Uncertain:
-				forks, err = UncertainForks(trees, 100, before, address)
-			default:
-				forks, err = Forks(trees, wave, before, address)
-			}
+			forks, err := m.Fork(search.Forking{Trees: trees, Wave: wave, Vocabulary: 100, Turns: before, Address: address})
 			require.NoError(t, err)
 			ref := episodetest.Put(t, s, forks)
 			refs[len(refs)-1].Forks = &ref
@@ -165,20 +92,32 @@ func playTrees(t *testing.T, s store.Store, trees spec.Trees, groups, most, roun
 	return refs, played, tokens
 }
 
-// kindsOfTrees are the ways in which trajectories branch.
-func kindsOfTrees() map[string]spec.Trees {
-	return map[string]spec.Trees{
-		"trees":   {Trees: 2, Branches: 2, Expansions: 2},
-		"pivots":  {Trees: 2, Branches: 2, Expansions: 1, Pivots: true, Gamma: 2},
-		"entropy": spec.Rollout{Search: spec.EntropySearch, GroupSize: 6, Trees: 3, Branches: 2}.TreesOf(),
-		"chains":  {Trees: 3},
+// kindsOfTrees are the searches that grow trees, and none.
+func kindsOfTrees() map[string]search.Method {
+	kinds := map[string]search.Method{"chains": {Trees: func(_ option.Values, n int) search.Trees { return search.Trees{Trees: n} }}}
+	for _, m := range methods.Searches {
+		if m.Trees != nil {
+			kinds[m.Name] = m
+		}
 	}
+	return kinds
+}
+
+// sizesOfTrees are the options of small trees.
+func sizesOfTrees(m search.Method) (v option.Values) {
+	for _, o := range []option.Option{search.TreesOption, search.BranchesOption, search.ExpansionsOption} {
+		if m.Has(o) {
+			v = option.Set{search.TreesOption, search.BranchesOption, search.ExpansionsOption}.With(option.Rollout, v, o.Name, 2)
+		}
+	}
+	return v
 }
 
 // Whatever the trees and the round, each sampled token is in the trajectories once beside those that are
 // inherited, and each trajectory that was played continues where its parent was left.
 func TestTokensOfTreesAreKept(t *testing.T) {
-	for name, trees := range kindsOfTrees() {
+	for name, m := range kindsOfTrees() {
+		trees := m.Trees(sizesOfTrees(m), 6)
 		for seed := range uint64(4) {
 			s := store.NewMemory()
 			const groups, most = 2, 5
@@ -186,7 +125,7 @@ func TestTokensOfTreesAreKept(t *testing.T) {
 			var branches []episode.BranchRow
 			sampled := 0
 			for round := range 2 {
-				refs, played, tokens := playTrees(t, s, trees, groups, most, round, seed)
+				refs, played, tokens := playTrees(t, s, m, trees, groups, most, round, seed)
 				sampled += tokens
 				count := 0
 				for _, turn := range played {
@@ -245,55 +184,4 @@ func TestTokensOfTreesAreKept(t *testing.T) {
 			require.EqualValues(t, shared, m["rollout/inherited_turns"])
 		}
 	}
-}
-
-// Rows of a wave draw by their group, member and wave, among the places of their own tree.
-func TestForksOfSeveralTrees(t *testing.T) {
-	trees := spec.Trees{Trees: 2, Branches: 1, Expansions: 2}
-	chains := func() []episode.Turn { // of two groups of six, in which the first tree has three turns, the second one
-		alive, short := make([]bool, 12), make([]bool, 12)
-		for _, row := range []int{0, 1, 6, 7} {
-			alive[row], short[row] = true, row == 0 || row == 6
-		}
-		return []episode.Turn{episodetest.Turn(1, 6, make([]float64, 12), alive, nil), episodetest.Turn(2, 6, make([]float64, 12), short, nil), episodetest.Turn(3, 6, make([]float64, 12), short, nil)}
-	}
-	address := func(group int) draw.Address { return draw.Address{Purpose: draw.Fork, Group: int64(10 + group)} }
-	u := func(group, member, wave int) float64 {
-		a := address(group)
-		a.Member, a.Turn = int64(member), int64(wave)
-		return a.Rand().Float64()
-	}
-	turns := chains()
-	forks, err := Forks(trees, 1, turns, address)
-	require.NoError(t, err)
-	want := func(group, member, parent, places, wave int) episode.ForkRow {
-		draws := u(group, member, wave)
-		return episode.ForkRow{Row: int32(6*group + member), Group: int32(group), Member: int32(member), Parent: int32(6*group + parent), Turn: int32(float64(places) * draws), Places: int32(places), Draw: draws}
-	}
-	require.Equal(t, []episode.ForkRow{want(0, 2, 0, 3, 1), want(0, 3, 1, 1, 1), want(1, 2, 0, 3, 1), want(1, 3, 1, 1, 1)}, forks)
-
-	// In the second wave the branches of the first are leaves too; their inherited turns are no places of
-	// their own.
-	require.NoError(t, episode.Inherit(turns, []episode.ForkRow{{Row: 2, Member: 2, Turn: 1}, {Row: 3, Member: 3, Parent: 1}, {Row: 8, Group: 1, Member: 2, Parent: 6, Turn: 2}, {Row: 9, Group: 1, Member: 3, Parent: 7}}))
-	for n := range 4 {
-		alive := make([]bool, 12)
-		for row, from := range map[int]int{2: 1, 8: 2, 3: 0, 9: 0} {
-			alive[row] = n >= from && n < 3 || row == 9 && n == 3
-		}
-		turns = episode.Grow(turns, n, episodetest.Turn(11+n, 6, make([]float64, 12), alive, nil))
-	}
-	forks, err = Forks(trees, 2, turns, address)
-	require.NoError(t, err)
-	require.Equal(t, []int32{3 + 1, 1 + 2, 3 + 0, 1 + 3}, func() (out []int32) {
-		for _, f := range forks {
-			out = append(out, f.Places)
-		}
-		return out
-	}())
-}
-
-// There is no wave after the last.
-func TestForksOfNoWave(t *testing.T) {
-	_, err := Forks(spec.Trees{Trees: 1, Branches: 1, Expansions: 1}, 2, []episode.Turn{episodetest.Turn(1, 2, make([]float64, 4), nil, nil)}, nil)
-	require.ErrorIs(t, err, store.ErrInvalid)
 }

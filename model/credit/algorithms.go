@@ -1,5 +1,7 @@
 package credit
 
+import "github.com/reprise-rl/reprise/model/option"
+
 // Algorithm is a way to turn rewards into advantages.
 type Algorithm struct {
 	// Name is the value of credit.algorithm in a spec.
@@ -48,7 +50,7 @@ type Algorithm struct {
 	// Reads are the fields of a spec's section credit that have an effect, of those that every spec
 	// has, without algorithm; Own are the fields beside them.
 	Reads []string
-	Own   []Option
+	Own   []option.Option
 	// Compute returns the advantages and what the second network learns: with a critic the returns,
 	// with a process reward model the weights of the log-probs; nil without one. [rows][tokens].
 	// Errors are of kind ErrRewards, ErrNotFinite or ErrInput.
@@ -128,8 +130,8 @@ type Options struct {
 	BaselineRate float64
 	// StepWeight is GiGPO's ω and iStar's α, the weight of the step advantage (papers: 1).
 	StepWeight float64
-	// Own are the values of the algorithms' own options; see Option.
-	Own Own
+	// Own are the values of the algorithms' own options.
+	Own option.Values
 }
 
 // ByRow is the result of an algorithm that gives all tokens of a row one advantage.
@@ -166,4 +168,21 @@ type Preferences struct {
 	// Weights, [rows][tokens], are −∂Loss/∂log π_φ at each sampled token: a step of gradient ascent on
 	// Σ weight·log π_φ is one of gradient descent on the loss.
 	Weights [][]float64
+}
+
+// CodeForm is an option of several algorithms, which say what it means in theirs.
+func CodeForm(note string) option.Option {
+	return option.Option{
+		Section: option.Credit, Name: "code_form", Switch: true, Source: "the papers; their code: true",
+		Doc: "Takes the forms of the authors' code where they differ from the paper (%s).", Note: note,
+	}
+}
+
+// Fields are the fields of a spec's section credit that have an effect, without algorithm.
+func (a Algorithm) Fields() []string {
+	out := a.Reads[:len(a.Reads):len(a.Reads)]
+	for _, o := range a.Own {
+		out = append(out, o.Name)
+	}
+	return out
 }

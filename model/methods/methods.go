@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-rl/reprise/model/methods/blockwise"
 	"github.com/reprise-rl/reprise/model/methods/drmas"
 	"github.com/reprise-rl/reprise/model/methods/empg"
+	"github.com/reprise-rl/reprise/model/methods/entropy"
 	"github.com/reprise-rl/reprise/model/methods/gae"
 	"github.com/reprise-rl/reprise/model/methods/gdpo"
 	"github.com/reprise-rl/reprise/model/methods/gigpo"
@@ -24,6 +25,8 @@ import (
 	"github.com/reprise-rl/reprise/model/methods/seeupo"
 	"github.com/reprise-rl/reprise/model/methods/statebaseline"
 	"github.com/reprise-rl/reprise/model/methods/trees"
+	"github.com/reprise-rl/reprise/model/methods/tsr"
+	"github.com/reprise-rl/reprise/model/search"
 )
 
 // Algorithms are all ways to give credit, in the order in which the spec and the docs list them.
@@ -49,6 +52,26 @@ var Algorithms = []credit.Algorithm{
 	istar.Entry,
 	agentprm.Entry,
 	hiper.Entry,
+}
+
+// Searches are all ways in which a rollout searches, in the order in which the spec lists them.
+var Searches = []search.Method{
+	tsr.Beam,
+	tsr.Greedy,
+	tsr.Lookahead,
+	tsr.BestOfN,
+	trees.Search,
+	pivots.Search,
+	entropy.Search,
+}
+
+// Search is the search of a name; empty if there is none.
+func Search(name string) search.Method {
+	at := slices.IndexFunc(Searches, func(s search.Method) bool { return s.Name == name })
+	if at < 0 {
+		return search.Method{}
+	}
+	return Searches[at]
 }
 
 // Find returns the algorithm of a name; false if there is none.

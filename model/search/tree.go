@@ -1,12 +1,30 @@
 package search
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/reprise-rl/reprise/activities/episode"
+)
 
 // Leaf is a trajectory of a tree.
 type Leaf struct {
 	// Inherited is how many of its turns are another leaf's, which comes before it, and Turns how
 	// many it has in all.
 	Inherited, Turns int
+}
+
+// LeafOf is a row as a leaf of its tree: the turns that it sampled itself are not inherited.
+func LeafOf(turns []episode.Turn, row int) (l Leaf) {
+	for _, t := range turns {
+		if !t.Generate[row].Alive {
+			break
+		}
+		l.Turns++
+		if t.Slot(row) != int32(row) {
+			l.Inherited++
+		}
+	}
+	return l
 }
 
 // Place is where a tree can branch: after so many turns of a leaf. 0 turns are the tree's

@@ -123,9 +123,7 @@ func (t *Trial) WarmStart() int { return t.spec.Policy.WarmStart.Steps }
 func tried(t spec.Train, groups int) spec.Train {
 	r := &t.Rollout
 	r.Groups = min(r.Groups, groups)
-	r.Search, r.Beam, r.Candidates, r.Depth = "", 0, 0, 0
-	r.Trees, r.Branches, r.Expansions, r.Outcomes = 0, 0, 0, ""
-	r.PivotGamma, r.EntropyWeight, r.BranchProbability = 0, 0, 0
+	r.Search, r.Own = "", nil
 	r.Workers, r.Lag, r.KeepValues, r.BlockRows = 0, 0, false, 0
 	r.Prefill = spec.PrefillGroups
 	t.Limits.GenerateRows = 0

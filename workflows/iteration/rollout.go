@@ -154,7 +154,7 @@ func (r rolling) chooses() bool {
 	if r.search == "" || len(done) == 0 || r.progress.Generate != nil || len(r.progress.Pieces) > 0 {
 		return false
 	}
-	return done[len(done)-1].Choices == nil && (r.progress.Over || r.search != spec.BestOfN)
+	return done[len(done)-1].Choices == nil && (r.progress.Over || !spec.ChoosesLast(r.search))
 }
 
 // choose says which rows are kept after the turn that is done.

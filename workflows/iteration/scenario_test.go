@@ -133,7 +133,7 @@ func random(r *rand.Rand) *scenario {
 	if len(sc.rows) == 1 && s.Plan.Freshness.ReplayIterations == 0 {
 		sc.turns = [][]int{nil, {3, 2, 1}, {4, 1}, {1}}[r.IntN(4)]
 	}
-	s.Plan.Search = []string{"", "", spec.BeamSearch, spec.BestOfN}[r.IntN(4)]
+	s.Plan.Search = []string{"", "", "beam", "best_of_n"}[r.IntN(4)]
 	if len(sc.rows) == 1 && s.Plan.Freshness.Rounds() < 2 && sc.rounds == 1 && sc.turns == nil && s.Plan.Search == "" {
 		sc.lags(r)
 	}

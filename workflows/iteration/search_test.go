@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/workflows/spec"
+	"github.com/reprise-rl/reprise/model/methods"
 )
 
 // A search chooses after each turn, or after the last one where it compares whole trajectories. Every
@@ -19,9 +19,9 @@ func TestSearchChooses(t *testing.T) {
 		over   bool // after the first turn
 		want   []string
 	}{
-		{spec.BeamSearch, false, []string{"Generate", "Step", "Choose", "Generate", "Step", "Choose last", "Select"}},
-		{spec.GreedySearch, true, []string{"Generate", "Step", "Choose", "Select"}},
-		{spec.BestOfN, false, []string{"Generate", "Step", "Generate", "Step", "Choose last", "Select"}},
+		{"beam", false, []string{"Generate", "Step", "Choose", "Generate", "Step", "Choose last", "Select"}},
+		{"greedy", true, []string{"Generate", "Step", "Choose", "Select"}},
+		{"best_of_n", false, []string{"Generate", "Step", "Generate", "Step", "Choose last", "Select"}},
 	} {
 		sc := everything()
 		sc.start.Due, sc.start.Plan.Suites, sc.start.Plan.Search = Due{}, nil, c.search
@@ -51,7 +51,7 @@ func TestSearchChooses(t *testing.T) {
 		require.Equal(t, ref("branches"), *in.Tables.Ref(activities.BranchesTable))
 		require.NotNil(t, in.Turns[len(in.Turns)-1].Choices)
 		require.False(t, it.Rollout.Over)
-		if c.search == spec.BestOfN {
+		if c.search == "best_of_n" {
 			require.Nil(t, in.Turns[0].Choices)
 		}
 		require.Equal(t, slices.Contains(c.want, "Choose last") || c.over, it.Rollout.Done)
@@ -68,9 +68,9 @@ func TestTreesBranch(t *testing.T) {
 
 func testTreesBranch(t *testing.T, none bool) {
 	sc := everything()
-	sc.start.Due, sc.start.Plan.Suites, sc.start.Plan.Search, sc.start.Plan.Expansions = Due{}, nil, spec.TreeSearch, 2
+	sc.start.Due, sc.start.Plan.Suites, sc.start.Plan.Search, sc.start.Plan.Expansions = Due{}, nil, "tree", 2
 	sc.start.Plan.Turns = 3
-	sc.start.Head = &activities.Head{Tables: activities.Tables{activities.PivotsTable.Name: ref("pivots")}}
+	sc.start.Head = &activities.Head{Tables: activities.Tables{activities.MemoryTable(methods.Search("pivots")).Name: ref("pivots")}}
 	it := New(sc.start, sc.state())
 	var played []string
 	in, err := it.ToCommit(func(call Call) (any, error) {
@@ -86,19 +86,19 @@ func testTreesBranch(t *testing.T, none bool) {
 		case activities.ChooseInput:
 			require.True(t, in.Last)
 			played = append(played, fmt.Sprintf("branches of wave %d", in.Rollout.Wave+1))
-			require.Equal(t, ref("pivots"), *in.Tables.Ref(activities.PivotsTable))
+			require.Equal(t, ref("pivots"), *in.Tables.Ref(activities.MemoryTable(methods.Search("pivots"))))
 			out := result.(*activities.ChooseResult)
 			if out.Over = none; !none {
 				out.Turn = 3 - in.Rollout.Wave
 			}
 		case activities.SelectInput:
-			require.Equal(t, ref("pivots"), *in.Tables.Ref(activities.PivotsTable))
-			result.(*activities.SelectResult).Tables = activities.Tables{activities.PivotsTable.Name: ref("pivots", 2)}
+			require.Equal(t, ref("pivots"), *in.Tables.Ref(activities.MemoryTable(methods.Search("pivots"))))
+			result.(*activities.SelectResult).Tables = activities.Tables{activities.MemoryTable(methods.Search("pivots")).Name: ref("pivots", 2)}
 		}
 		return result, nil
 	})
 	require.NoError(t, err)
-	require.Equal(t, ref("pivots", 2), *in.Tables.Ref(activities.PivotsTable))
+	require.Equal(t, ref("pivots", 2), *in.Tables.Ref(activities.MemoryTable(methods.Search("pivots"))))
 	require.True(t, it.Rollout.Done)
 	require.False(t, it.Rollout.Over)
 	if none {

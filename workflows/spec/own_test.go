@@ -5,10 +5,9 @@ import (
 	"testing"
 
 	"github.com/reprise-rl/reprise/model/methods"
+	"github.com/reprise-rl/reprise/model/option"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/reprise-rl/reprise/model/credit"
 )
 
 // The options of single algorithms stand beside the other fields, written only where they differ from 0 and
@@ -17,7 +16,7 @@ func TestOwnOptionsStandBesideTheOthers(t *testing.T) {
 	read, err := Decode([]byte(`{"environment": {"name": "bandit"}, "rollout": {"subgoals": true}, "policy": {"starter": {"tokenizer": 2}},
 		"credit": {"algorithm": "hiper", "keep_reward": -0.3, "keep_shared": true, "changed_reward": 0, "bootstrap": false, "segment_lambda": 0.9}}`), Known{})
 	require.NoError(t, err)
-	want := credit.Own{"keep_reward": -0.3, "keep_shared": true, "segment_lambda": 0.9}
+	want := option.Values{"keep_reward": -0.3, "keep_shared": true, "segment_lambda": 0.9}
 	require.Equal(t, want, read.Credit.Own)
 
 	b, err := SettingsOf(read).JSON()
@@ -32,7 +31,7 @@ func TestOwnOptionsStandBesideTheOthers(t *testing.T) {
 	b, err = json.Marshal(none)
 	require.NoError(t, err)
 	for _, o := range methods.Options() {
-		require.NotContains(t, string(b), o.Name)
+		require.NotContains(t, string(b), `"`+o.Name+`"`)
 	}
 	require.NoError(t, json.Unmarshal(b, &back.Credit))
 	require.Equal(t, none, back.Credit, "what was there before is gone")
@@ -51,6 +50,6 @@ func TestOwnOptionsStandBesideTheOthers(t *testing.T) {
 func TestDiffOfOwnOptions(t *testing.T) {
 	one := Default(FromStarter)
 	other := one
-	other.Credit.Own = credit.Own{"beta": 0.5, "code_form": true}
+	other.Credit.Own = option.Values{"beta": 0.5, "code_form": true}
 	require.Equal(t, Differences{{"credit.beta", "0", "0.5"}, {"credit.code_form", "false", "true"}}, Diff(one, other))
 }

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/reprise-rl/reprise/model/methods"
+	"github.com/reprise-rl/reprise/model/option"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 )
 
@@ -28,9 +28,11 @@ func leafPaths(t reflect.Type, prefix string) []string {
 			paths = append(paths, leafPaths(typ, prefix+name+".")...)
 			continue
 		}
-		if f.Type == reflect.TypeFor[credit.Own]() {
+		if f.Type == reflect.TypeFor[option.Values]() {
 			for _, o := range methods.Options() {
-				paths = append(paths, prefix+o.Name)
+				if prefix == o.Section+"." {
+					paths = append(paths, o.Path())
+				}
 			}
 			continue
 		}

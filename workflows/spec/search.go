@@ -1,87 +1,39 @@
 package spec
 
 import (
-	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/methods"
+	"github.com/reprise-rl/reprise/model/option"
+	"github.com/reprise-rl/reprise/model/search"
 )
 
-// The ways in which a rollout searches (TSR, arXiv 2602.11767).
-const (
-	// BeamSearch keeps the best prefixes after each turn, by the sum of their rewards.
-	BeamSearch = "beam"
-	// GreedySearch is BeamSearch with one prefix, as in the method's public code.
-	GreedySearch = "greedy"
-	// LookaheadSearch takes the turn from which the best can be reached in the next turns.
-	LookaheadSearch = "lookahead"
-	// BestOfN keeps the best of whole trajectories.
-	BestOfN = "best_of_n"
-)
+// method is how a rollout searches; empty if it does not.
+func (r Rollout) method() search.Method { return methods.Search(r.Search) }
 
-// The defaults of a search: the method's own.
-const (
-	defaultBeam       = 2
-	defaultCandidates = 4
-	defaultDepth      = 2
-)
-
-// Search is how a rollout searches.
-type Search struct {
-	// Width is how many prefixes a search keeps, Candidates how many continue each of them.
-	Width, Candidates int
-	// Whole says that nothing is chosen before the trajectories are whole.
-	Whole bool
-	// Depth is how many turns a search looks ahead; 0 if it does not.
-	Depth int
+// SearchOf is how many continuations a rollout tries. Without a search each prefix has the one
+// candidate that continues it.
+func (r Rollout) SearchOf() search.Breadth {
+	if m := r.method(); m.Breadth != nil {
+		return m.Breadth(r.Own)
+	}
+	return search.Breadth{Width: 1, Candidates: 1}
 }
 
-// manySlots is more slots than any rollout may have.
-const manySlots = 1 << 30
-
-// Slots are the rows in which a search generates: the candidates of each prefix or, where it looks
-// ahead, the sequences of candidates of so many turns.
-func (s Search) Slots() int {
-	if s.Depth == 0 {
-		return s.Width * s.Candidates
+// TreesOf is how the trajectories of a rollout branch.
+func (r Rollout) TreesOf() search.Trees {
+	if m := r.method(); m.Trees != nil {
+		return m.Trees(r.Own, r.GroupSize)
 	}
-	slots := 1
-	for range s.Depth {
-		slots = min(slots*s.Candidates, manySlots)
-	}
-	return slots
+	return search.Trees{Trees: r.GroupSlots()}
 }
 
-// Apart is how many slots lie between two that sample in a turn, from 1. Where a search looks ahead,
-// its first turns have fewer different beginnings than slots.
-func (s Search) Apart(turn int) int {
-	slots := s.Slots()
-	for range min(turn, s.Depth) {
-		slots /= s.Candidates
-	}
-	if s.Depth == 0 {
-		return 1
-	}
-	return slots
-}
-
-// SearchOf is how a rollout searches. Without a search each prefix has the one candidate that
-// continues it.
-func (r Rollout) SearchOf() Search {
-	switch r.Search {
-	case BeamSearch:
-		return Search{Width: cmp.Or(r.Beam, defaultBeam), Candidates: cmp.Or(r.Candidates, defaultCandidates)}
-	case GreedySearch:
-		return Search{Width: 1, Candidates: cmp.Or(r.Candidates, defaultCandidates)}
-	case LookaheadSearch:
-		return Search{Width: 1, Candidates: cmp.Or(r.Candidates, defaultCandidates), Depth: cmp.Or(r.Depth, defaultDepth)}
-	case BestOfN:
-		return Search{Width: 1, Candidates: cmp.Or(r.Candidates, defaultCandidates), Whole: true}
-	}
-	return Search{Width: 1, Candidates: 1}
-}
+// ChoosesLast reports whether a search chooses among whole trajectories alone.
+func ChoosesLast(search string) bool { return Rollout{Search: search}.SearchOf().Whole }
 
 // GroupSlots are the rows that a group generates in a turn: its members' candidates.
 func (r Rollout) GroupSlots() int {
@@ -93,8 +45,83 @@ func (r Rollout) GroupSlots() int {
 // before the rollout begins.
 func (r Rollout) Slots() int { return r.Groups * r.GroupSlots() }
 
+// branches reports whether a rollout's trajectories begin as branches of others.
+func (r Rollout) branches() bool { return r.method().Trees != nil }
+
+// waves is how often a rollout passes over its turns.
+func (r Rollout) waves() int { return 1 + r.TreesOf().Expansions }
+
+// searches are the names of the searches that fit, in the table's order.
+func searches(fits func(search.Method) bool) []string {
+	return namesOf(methods.Searches, func(m search.Method) (string, bool) { return m.Name, fits(m) })
+}
+
+func anySearch(search.Method) bool { return true }
+
+// sourcesOfSearches and waysOfSearches are what the searches say of themselves.
+func sourcesOfSearches() string {
+	return strings.Join(namesOf(methods.Searches, func(m search.Method) (string, bool) { return m.Source, m.Source != "" }), "; ")
+}
+
+func waysOfSearches() string {
+	return strings.Join(namesOf(methods.Searches, func(m search.Method) (string, bool) { return m.Doc, true }), " ")
+}
+
+// expands reports whether trees grow more than once.
+func expands(m search.Method) bool { return m.Has(search.ExpansionsOption) }
+
+// demands says which searches and algorithms belong together.
+func demands() string {
+	var out []string
+	for _, a := range methods.Algorithms {
+		switch m := methods.Search(a.Search); {
+		case a.Search == "":
+		case m.Credit == a.Name:
+			out = append(out, fmt.Sprintf("%s if and only if %s is %s", m.Name, subject(out), a.Name))
+		default:
+			out = append(out, fmt.Sprintf("%s if %s is %s", m.Name, subject(out), a.Name))
+		}
+	}
+	return strings.Join(out, ", and ")
+}
+
+// subject is credit.algorithm, and "it" where a sentence has named it.
+func subject(said []string) string {
+	if len(said) > 0 {
+		return "it"
+	}
+	return "credit.algorithm"
+}
+
+// ruled are the rules that the searches declare which fit.
+func ruled(fits func(search.Method) bool) []relation {
+	var out []relation
+	for _, m := range methods.Searches {
+		if !fits(m) {
+			continue
+		}
+		for _, r := range m.Rules {
+			out = append(out, relation{paths: r.Paths, doc: r.Doc, broken: func(t Train) (bool, string, string) {
+				return r.Broken(search.Setting{
+					Search: t.Rollout.Search, GroupSize: t.Rollout.GroupSize, Turns: t.Rollout.Turns, Rollout: t.Rollout.Own, Update: t.Update.Own,
+					Aggregation: t.Update.Aggregation, Minibatch: t.Update.Minibatch, Replay: t.Freshness.ReplayIterations,
+				})
+			}})
+		}
+	}
+	return out
+}
+
 // searchRelations are the rules between rollout.search, its options and other fields.
-var searchRelations = []relation{
+var searchRelations = slices.Concat(
+	slotRelations, ruled(func(m search.Method) bool { return m.Trees == nil }),
+	leafRelations, ruled(func(m search.Method) bool { return m.Trees != nil && m.Credit == "" }),
+	treeRelations, ruled(func(m search.Method) bool { return m.Trees != nil && m.Credit != "" }),
+	excludingRelations,
+)
+
+// slotRelations bound the rows of a rollout.
+var slotRelations = []relation{
 	{
 		paths: []string{"rollout.search", "rollout.groups", "rollout.group_size", "rollout.candidates"},
 		doc:   fmt.Sprintf("rollout.groups × rollout.group_size × rollout.candidates is at most %d if rollout.search is given; with lookahead × rollout.candidates for each turn of rollout.depth.", maxTrajectories),
@@ -105,112 +132,53 @@ var searchRelations = []relation{
 				fmt.Sprintf("at most %d an iteration: fewer candidates, smaller groups, or turns to look ahead", maxTrajectories)
 		},
 	},
-	{
-		paths: []string{"rollout.beam", "rollout.search", "rollout.group_size"},
-		doc:   "rollout.beam divides rollout.group_size if rollout.search is beam: each search gives as many trajectories as it keeps prefixes.",
-		broken: func(t Train) (bool, string, string) {
-			s := t.Rollout.SearchOf()
-			return t.Rollout.Search == BeamSearch && t.Rollout.GroupSize%s.Width != 0, fmt.Sprint(s.Width),
-				fmt.Sprintf("a divisor of %d (rollout.group_size)", t.Rollout.GroupSize)
-		},
-	},
-	{
-		paths: []string{"rollout.beam", "rollout.search"},
-		doc:   "rollout.beam is given only if rollout.search is beam.",
-		broken: func(t Train) (bool, string, string) {
-			return t.Rollout.Beam != 0 && t.Rollout.Search != BeamSearch, fmt.Sprint(t.Rollout.Beam), `nothing, or rollout.search "beam" beside it`
-		},
-	},
-	{
-		paths: []string{"rollout.depth", "rollout.search", "rollout.turns"},
-		doc:   "rollout.depth is given only if rollout.search is lookahead. It is at most rollout.turns.",
-		broken: func(t Train) (bool, string, string) {
-			if s := t.Rollout.SearchOf(); s.Depth > t.Rollout.Turns {
-				return true, fmt.Sprint(s.Depth), fmt.Sprintf("at most %d (rollout.turns)", t.Rollout.Turns)
-			}
-			return t.Rollout.Depth != 0 && t.Rollout.Search != LookaheadSearch, fmt.Sprint(t.Rollout.Depth), `nothing, or rollout.search "lookahead" beside it`
-		},
-	},
-	{
-		paths: []string{"rollout.candidates", "rollout.search"},
-		doc:   "rollout.candidates is given only if rollout.search is.",
-		broken: func(t Train) (bool, string, string) {
-			return t.Rollout.Candidates != 0 && t.Rollout.Search == "", fmt.Sprint(t.Rollout.Candidates), "nothing, or rollout.search beside it"
-		},
-	},
+}
+
+// leafRelations bound the leaves of trees.
+var leafRelations = []relation{
 	{
 		paths: []string{"rollout.group_size", "rollout.search", "rollout.trees", "rollout.branches", "rollout.expansions"},
-		doc:   "rollout.group_size is rollout.trees × (1 + rollout.branches × rollout.expansions) if rollout.search is tree or pivots.",
+		doc:   "rollout.group_size is rollout.trees × (1 + rollout.branches × rollout.expansions) if rollout.search is " + listed(searches(func(m search.Method) bool { return m.Trees != nil && !m.Free }), "or") + ".",
 		broken: func(t Train) (bool, string, string) {
-			s := t.Rollout.TreesOf()
-			return t.Rollout.branches() && !s.Uncertain && t.Rollout.GroupSize != s.Leaves(), fmt.Sprint(t.Rollout.GroupSize),
+			s, m := t.Rollout.TreesOf(), t.Rollout.method()
+			return m.Trees != nil && !m.Free && t.Rollout.GroupSize != s.Leaves(), fmt.Sprint(t.Rollout.GroupSize),
 				fmt.Sprintf("%d, for %d × (1 + %d × %d) trajectories", s.Leaves(), s.Trees, s.Branches, s.Expansions)
 		},
 	},
-	{
-		paths: []string{"rollout.trees", "rollout.group_size", "rollout.search"},
-		doc:   "rollout.trees is less than rollout.group_size if rollout.search is entropy.",
-		broken: func(t Train) (bool, string, string) {
-			s := t.Rollout.TreesOf()
-			return s.Uncertain && s.Rows < 1, fmt.Sprintf("%d of %d", s.Trees, t.Rollout.GroupSize),
-				"fewer trajectories from the root than a group has, so that some can branch"
-		},
-	},
-	{
-		paths: []string{"rollout.outcomes", "rollout.entropy_weight", "rollout.branch_probability", "rollout.search"},
-		doc:   "rollout.entropy_weight and rollout.branch_probability are given only if rollout.search is entropy; then rollout.outcomes is not shared.",
-		broken: func(t Train) (bool, string, string) {
-			r := t.Rollout
-			if r.Search == EntropySearch {
-				return r.Outcomes == SharedOutcomes,
-					`"shared" with rollout.search "entropy"`, `"fresh": a branch has luck of its own`
-			}
-			return r.EntropyWeight != 0 || r.BranchProbability != 0,
-				"branches that rollout.search does not draw", `nothing, or rollout.search "entropy" beside it`
-		},
-	},
+}
+
+// treeRelations are those between trees and the algorithms that compare their leaves.
+var treeRelations = []relation{
 	{
 		paths: []string{"rollout.trees", "rollout.branches", "rollout.expansions", "rollout.outcomes", "rollout.search"},
-		doc:   "rollout.trees, rollout.branches, rollout.expansions and rollout.outcomes are given only if rollout.search is tree or, but for rollout.expansions, pivots or entropy.",
+		doc: fmt.Sprintf("rollout.trees, rollout.branches, rollout.expansions and rollout.outcomes are given only if rollout.search is %s or, but for rollout.expansions, %s.",
+			listed(searches(expands), "or"), listed(searches(func(m search.Method) bool { return m.Trees != nil && !expands(m) }), "or")),
 		broken: func(t Train) (bool, string, string) {
-			r := t.Rollout
-			return !r.branches() && (r.Trees != 0 || r.Branches != 0 || r.Outcomes != "") || r.Search != TreeSearch && r.Expansions != 0,
+			m := t.Rollout.method()
+			return slices.ContainsFunc(search.Growing, func(o option.Option) bool { return o.Written(t.Rollout.Own) && !m.Has(o) }),
 				"trees that rollout.search does not grow", `nothing, or rollout.search "tree" beside it`
 		},
 	},
 	{
 		paths: []string{"credit.algorithm", "rollout.search"},
-		doc:   "rollout.search is tree if credit.algorithm is tree_grpo, and pivots if and only if it is deep_grpo: they compare the leaves of such trees.",
+		doc:   "rollout.search is " + demands() + ": they compare the leaves of such trees.",
 		broken: func(t Train) (bool, string, string) {
-			r, a := t.Rollout, t.Credit.algorithm()
+			m, a := t.Rollout.method(), t.Credit.algorithm()
 			found := strict.Quote(t.Credit.Algorithm) + " without rollout.search"
-			if r.Search != "" {
-				found = strict.Quote(t.Credit.Algorithm) + " with rollout.search " + strict.Quote(r.Search)
+			if m.Name != "" {
+				found = strict.Quote(t.Credit.Algorithm) + " with rollout.search " + strict.Quote(m.Name)
 			}
-			if r.Search == PivotSearch {
-				return a.Search != PivotSearch, found, `"deep_grpo" beside pivots`
+			if m.Credit != "" {
+				return a.Search != m.Name, found, strict.Quote(m.Credit) + " beside " + m.Name
 			}
-			return a.Search != "" && a.Search != r.Search, found, "rollout.search " + strict.Quote(a.Search) + " beside it, or an algorithm that needs no trees: " +
+			return a.Search != "" && a.Search != m.Name, found, "rollout.search " + strict.Quote(a.Search) + " beside it, or an algorithm that needs no trees: " +
 				strings.Join(algorithms(func(a credit.Algorithm) bool { return a.Compares && a.Search == "" && !a.ByRole }), ", ")
 		},
 	},
-	{
-		paths: []string{"rollout.search", "update.aggregation", "update.minibatch", "freshness.replay_iterations"},
-		doc:   "update.aggregation is token_mean, update.minibatch 0 and freshness.replay_iterations 0 if rollout.search is pivots: the loss has a mean over the tokens of trajectories and one over those of branches.",
-		broken: func(t Train) (bool, string, string) {
-			return t.Rollout.Search == PivotSearch && (t.Update.Aggregation != "token_mean" || t.Update.Minibatch != 0 || t.Freshness.ReplayIterations != 0),
-				fmt.Sprintf("%s with %s, minibatches of %d and %d replayed iterations", strict.Quote(PivotSearch), strict.Quote(t.Update.Aggregation), t.Update.Minibatch, t.Freshness.ReplayIterations),
-				`update.aggregation "token_mean", update.minibatch 0 and freshness.replay_iterations 0`
-		},
-	},
-	{
-		paths: []string{"rollout.pivot_gamma", "update.branch_weight", "rollout.search"},
-		doc:   "rollout.pivot_gamma and update.branch_weight are given only if rollout.search is pivots.",
-		broken: func(t Train) (bool, string, string) {
-			return t.Rollout.Search != PivotSearch && (t.Rollout.PivotGamma != 0 || t.Update.BranchWeight != 0),
-				"pivots that rollout.search does not draw", `nothing, or rollout.search "pivots" beside it`
-		},
-	},
+}
+
+// excludingRelations are what no search knows.
+var excludingRelations = []relation{
 	{
 		paths: []string{"rollout.search", "rollout.keep_values", "rollout.block_rows", "rollout.context_turns", "rollout.turns"},
 		doc: "rollout.search excludes rollout.keep_values and rollout.block_rows, because what a slot continues changes from turn to turn, " +

@@ -16,7 +16,7 @@ import (
 	"cmp"
 	"encoding/json"
 
-	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/option"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 )
 
@@ -147,21 +147,10 @@ type Rollout struct {
 	// Prefill is PrefillGroups or PrefillRows; it is "" where it is left out, which is PrefillRows, so that
 	// such a spec has the bytes it had before the field. See [Rollout.SharedPrompts].
 	Prefill string `json:"prefill,omitempty"`
-	// Search is "" where it is left out, Beam, Candidates and Depth are 0; see [Rollout.SearchOf].
-	Search     string `json:"search,omitempty"`
-	Beam       int    `json:"beam,omitempty"`
-	Candidates int    `json:"candidates,omitempty"`
-	Depth      int    `json:"depth,omitempty"`
-	// Trees, Branches and Expansions are 0 and Outcomes "" where they are left out; see [Rollout.TreesOf].
-	Trees      int    `json:"trees,omitempty"`
-	Branches   int    `json:"branches,omitempty"`
-	Expansions int    `json:"expansions,omitempty"`
-	Outcomes   string `json:"outcomes,omitempty"`
-	// PivotGamma is 0 where it is left out.
-	PivotGamma float64 `json:"pivot_gamma,omitempty"`
-	// EntropyWeight and BranchProbability are 0 where they are left out; see [Rollout.TreesOf].
-	EntropyWeight     float64 `json:"entropy_weight,omitempty"`
-	BranchProbability float64 `json:"branch_probability,omitempty"`
+	// Search is "" where it is left out.
+	Search string `json:"search,omitempty"`
+	// Own are the fields of single searches, which stand beside the others in JSON.
+	Own option.Values `json:"-"`
 	// TurnLimit is 0 where it is left out; see [RolloutSettings.Limit].
 	TurnLimit int `json:"turn_limit,omitempty"`
 	// Protocol is the wording of prompts: a name ("" is "reprise"), "file:" and the path of a
@@ -239,7 +228,7 @@ type Credit struct {
 	BaselineRate   float64 `json:"baseline_rate"`
 	StepWeight     float64 `json:"step_weight"`
 	// Own are the fields of single algorithms, which stand beside the others in JSON.
-	Own credit.Own `json:"-"`
+	Own option.Values `json:"-"`
 }
 
 // Update is the loss and the optimizer, AdamW.
@@ -277,12 +266,12 @@ type Update struct {
 	Aggregation string  `json:"aggregation"`
 	Divisor     float64 `json:"divisor"`
 	Epochs      int     `json:"epochs"`
-	// BranchWeight is 0 where it is left out; see [Update.WeightOfBranches].
-	BranchWeight  float64 `json:"branch_weight,omitempty"`
-	Minibatch     int     `json:"minibatch"`
-	KLIn          string  `json:"kl_in"`
-	KLEstimator   string  `json:"kl_estimator"`
-	KLCoefficient float64 `json:"kl_coefficient"`
+	// Own are the fields of single methods, which stand beside the others in JSON.
+	Own           option.Values `json:"-"`
+	Minibatch     int           `json:"minibatch"`
+	KLIn          string        `json:"kl_in"`
+	KLEstimator   string        `json:"kl_estimator"`
+	KLCoefficient float64       `json:"kl_coefficient"`
 	// KLFirstTurn is 0 where it is left out: then KLCoefficient is that of all turns.
 	KLFirstTurn float64 `json:"kl_first_turn,omitempty"`
 	// ReferenceEvery is the iterations of a stage, whose first version is its reference; 0: version 0

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/option"
 )
 
 var codeForm = credit.CodeForm("In agent_prm: outcomes of −1 and 1, discounted from the start.")
@@ -13,7 +14,7 @@ var Entry = credit.Algorithm{
 	Name: "agent_prm", By: "what a process reward model promises of each turn, among the group's promises of that turn (AgentPRM)",
 	Formula: "A_k = z(Q_φ(s_k, a_k) among those of G at turn k), z = (Q − mean) / (std + ε); φ learns mean γ^(K−1−k)·success over the visits of (s, a)",
 	Paper:   "AgentPRM, arXiv 2502.10325", File: "agentprm/agent_prm.go",
-	Compares: true, Critic: true, Promises: true, Reads: []string{"normalize_by_std", "epsilon", "floor", "gamma"}, Own: []credit.Option{codeForm},
+	Compares: true, Critic: true, Promises: true, Reads: []string{"normalize_by_std", "epsilon", "floor", "gamma"}, Own: []option.Option{codeForm},
 	Learns: func(in credit.Input, _ credit.Options) [][]bool {
 		learns := make([][]bool, len(in.Turns))
 		for row, spans := range in.Turns {
@@ -71,7 +72,7 @@ func AgentPRM(in credit.Input, o credit.Options) (advantages, targets [][]float6
 		}
 	}
 	estimate := Promises
-	if codeForm.On(o) {
+	if codeForm.On(o.Own) {
 		estimate = PromisesCode
 	}
 	promised, err := estimate(visited, outcomes, o.Gamma)

@@ -5,20 +5,21 @@ import (
 	"math"
 
 	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/option"
 )
 
 // EMPG's options.
 var (
-	entropyGain = credit.Option{
-		Name: "entropy_gain", Default: 1, High: 100, Above: true, Source: "EMPG (arXiv 2509.09265)",
+	entropyGain = option.Option{
+		Section: option.Credit, Name: "entropy_gain", Default: 1, High: 100, Above: true, Source: "EMPG (arXiv 2509.09265)",
 		Doc: "How strongly a turn's entropy scales its advantage (%s): by e^(−entropy_gain × h), where h is 0 for the smallest entropy of the batch and 1 for the largest.",
 	}
-	futureGain = credit.Option{
-		Name: "future_gain", Default: 1, High: 100, Above: true, Source: "EMPG",
+	futureGain = option.Option{
+		Section: option.Credit, Name: "future_gain", Default: 1, High: 100, Above: true, Source: "EMPG",
 		Doc: "How strongly the entropy of the next turn reduces the bonus `credit.clarity` (%s).",
 	}
-	clarity = credit.Option{
-		Name: "clarity", Default: 0.1, High: 100, Above: true, Source: "EMPG",
+	clarity = option.Option{
+		Section: option.Credit, Name: "clarity", Default: 0.1, High: 100, Above: true, Source: "EMPG",
 		Doc: "The bonus of a turn whose next turn has the smallest entropy of the batch (%s).",
 	}
 )
@@ -28,14 +29,14 @@ var Entry = credit.Algorithm{
 	Name: "empg", By: "the group, turn by turn scaled by how certain the policy was (EMPG)",
 	Formula: "A_k = A·g(h_k) + ζ·e^{−k′·h_{k+1}} − mean, A = GRPO's", Paper: "EMPG, arXiv 2509.09265", File: "empg/empg.go",
 	Compares: true, DropsFlat: true, ReadsEntropies: true,
-	Reads: []string{"normalize_by_std", "epsilon", "floor"}, Own: []credit.Option{entropyGain, futureGain, clarity},
+	Reads: []string{"normalize_by_std", "epsilon", "floor"}, Own: []option.Option{entropyGain, futureGain, clarity},
 	Compute: func(in credit.Input, o credit.Options) ([][]float64, [][]float64, error) {
 		rows, err := credit.GRPO(in.Returns, in.Groups, o)
 		if err != nil {
 			return nil, nil, err
 		}
 		return in.ByTurn(EMPG(rows, in.Entropies, Modulation{
-			Gain: entropyGain.Number(o), FutureGain: futureGain.Number(o), Clarity: clarity.Number(o),
+			Gain: entropyGain.Number(o.Own), FutureGain: futureGain.Number(o.Own), Clarity: clarity.Number(o.Own),
 		}))
 	},
 }

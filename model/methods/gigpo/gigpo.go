@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/option"
 )
 
 // overTurns takes the mean and the standard deviation of a group over its turns, each with its
 // trajectory's return, as verl-agent does by default. Without it they are over trajectories, as in the paper.
-var overTurns = credit.Option{
-	Name: "over_turns", Switch: true, Source: "GiGPO (arXiv 2505.10978); verl-agent: true",
+var overTurns = option.Option{
+	Section: option.Credit, Name: "over_turns", Switch: true, Source: "GiGPO (arXiv 2505.10978); verl-agent: true",
 	Doc: "Takes the group's mean and standard deviation over turns instead of trajectories (%s): longer trajectories count more.",
 }
 
@@ -17,7 +18,7 @@ var overTurns = credit.Option{
 var Entry = credit.Algorithm{
 	Name: "gigpo", By: "the group and by equal states inside it (GiGPO)",
 	Formula: "A_k = A^E(R in G) + ω · A^S(G_k among equal states of G)", Paper: "GiGPO, arXiv 2505.10978", File: "gigpo/gigpo.go",
-	Compares: true, Reads: []string{"normalize_by_std", "epsilon", "floor", "gamma", "step_weight"}, Own: []credit.Option{overTurns},
+	Compares: true, Reads: []string{"normalize_by_std", "epsilon", "floor", "gamma", "step_weight"}, Own: []option.Option{overTurns},
 	Compute: func(in credit.Input, o credit.Options) ([][]float64, [][]float64, error) {
 		return in.ByTurn(GiGPO(in.Rewards, in.Groups, in.Keys, o))
 	},
@@ -104,7 +105,7 @@ func GiGPO(rewards [][]float64, groups []int, keys [][]string, o credit.Options)
 // episodeAdvantages is A^E of each row.
 func episodeAdvantages(o credit.Options, rewards [][]float64, groups []int) ([]float64, error) {
 	returns := credit.Returns(rewards)
-	if !overTurns.On(o) {
+	if !overTurns.On(o.Own) {
 		return credit.GRPO(returns, groups, o)
 	}
 	if err := credit.Check(returns, "group indexes", len(groups)); err != nil {

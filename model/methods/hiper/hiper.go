@@ -5,32 +5,33 @@ import (
 	"math"
 
 	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/option"
 )
 
 // HiPER's options; those of the rewards are HiPERShaping's.
 var (
-	segmentLambda = credit.Option{
-		Name: "segment_lambda", Default: 0.95, High: 1, Above: true, Source: "HiPER (arXiv 2602.16165)",
+	segmentLambda = option.Option{
+		Section: option.Credit, Name: "segment_lambda", Default: 0.95, High: 1, Above: true, Source: "HiPER (arXiv 2602.16165)",
 		Doc: "λ over the segments under one subgoal (%s).",
 	}
-	keepReward = credit.Option{
-		Name: "keep_reward", Low: -1000, High: 1000, Source: "HiPER; its ALFWorld: −0.3",
+	keepReward = option.Option{
+		Section: option.Credit, Name: "keep_reward", Low: -1000, High: 1000, Source: "HiPER; its ALFWorld: −0.3",
 		Doc: "Added to the reward of each turn that keeps its subgoal (%s).",
 	}
-	keepShared = credit.Option{
-		Name: "keep_shared", Switch: true, Source: "HiPER; its WebShop: true, with −3.5",
+	keepShared = option.Option{
+		Section: option.Credit, Name: "keep_shared", Switch: true, Source: "HiPER; its WebShop: true, with −3.5",
 		Doc: "Multiplies `credit.keep_reward` by the trajectory's share of such turns and divides it among them (%s).",
 	}
-	changedReward = credit.Option{
-		Name: "changed_reward", Low: -1000, High: 1000, Source: "HiPER; its code: −0.3",
+	changedReward = option.Option{
+		Section: option.Credit, Name: "changed_reward", Low: -1000, High: 1000, Source: "HiPER; its code: −0.3",
 		Doc: "Added where a turn keeps its subgoal and writes another (%s).",
 	}
-	invalidPenalty = credit.Option{
-		Name: "invalid_penalty", High: 1000, Source: "HiPER; its code: 0.1",
+	invalidPenalty = option.Option{
+		Section: option.Credit, Name: "invalid_penalty", High: 1000, Source: "HiPER; its code: 0.1",
 		Doc: "Subtracted from the reward of a turn without a legal action (%s).",
 	}
-	bootstrap = credit.Option{
-		Name: "bootstrap", Switch: true, Source: "HiPER; its ALFWorld: true",
+	bootstrap = option.Option{
+		Section: option.Credit, Name: "bootstrap", Switch: true, Source: "HiPER; its ALFWorld: true",
 		Doc: "A trajectory that a limit of tokens ended continues with the critic's last value (%s).",
 	}
 )
@@ -41,7 +42,7 @@ var Entry = credit.Algorithm{
 	Formula: "A^h of segments under one subgoal, A^l of turns inside of one, A^c of the choice to switch; each standardised over the batch", Paper: "HiPER, arXiv 2602.16165", File: "hiper/hiper.go",
 	Critic: true, Values: hiperValues, BySubgoals: true,
 	Reads:  []string{"turn_gamma", "turn_lambda", "whiten"},
-	Own:    []credit.Option{segmentLambda, keepReward, keepShared, changedReward, invalidPenalty, bootstrap},
+	Own:    []option.Option{segmentLambda, keepReward, keepShared, changedReward, invalidPenalty, bootstrap},
 	Learns: learnsSubgoals, Compute: bySubgoals,
 }
 
@@ -113,12 +114,12 @@ func bySubgoals(in credit.Input, o credit.Options) (advantages, returns [][]floa
 			keeps, changed = append(keeps, !begins(goals, k)), append(changed, k > 0 && goals[k].Text != goals[k-1].Text)
 		}
 		if t.Rewards, err = HiPERShape(in.Rewards[row], keeps, changed, in.Invalid[row], HiPERShaping{
-			Keep: keepReward.Number(o), Shared: keepShared.On(o), Changed: changedReward.Number(o), Invalid: invalidPenalty.Number(o),
+			Keep: keepReward.Number(o.Own), Shared: keepShared.On(o.Own), Changed: changedReward.Number(o.Own), Invalid: invalidPenalty.Number(o.Own),
 		}); err != nil {
 			return nil, nil, err
 		}
 		a, err := HiPER(t, HiPEROptions{
-			Gamma: o.TurnGamma, TurnLambda: o.TurnLambda, SegmentLambda: segmentLambda.Number(o), Bootstrap: bootstrap.On(o),
+			Gamma: o.TurnGamma, TurnLambda: o.TurnLambda, SegmentLambda: segmentLambda.Number(o.Own), Bootstrap: bootstrap.On(o.Own),
 		})
 		if err != nil {
 			return nil, nil, fmt.Errorf("row %d: %w", row, err)

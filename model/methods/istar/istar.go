@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/option"
 
 	"github.com/reprise-rl/reprise/model/loss"
 )
@@ -12,8 +13,8 @@ import (
 // The options of process reward models.
 var (
 	// beta is the reward for each nat by which the model prefers a token.
-	beta = credit.Option{
-		Name: "beta", Default: 0.05, High: 100, Above: true, Source: "iStar (arXiv 2509.19199)",
+	beta = option.Option{
+		Section: option.Credit, Name: "beta", Default: 0.05, High: 100, Above: true, Source: "iStar (arXiv 2509.19199)",
 		Doc: "The reward for each nat by which the process reward model prefers a token to the policy that sampled it (%s).",
 	}
 	codeForm = credit.CodeForm("In istar: step rewards over the batch's largest, compared with the first turns alone, and a trajectory's score as the mean over its turns.")
@@ -23,14 +24,14 @@ var (
 var Entry = credit.Algorithm{
 	Name: "istar", By: "the other members' mean, and each turn by what a process reward model prefers (iStar)",
 	Formula: "A_k = R − mean of the others + α·z(r_k among the turns of G), r_k = β Σ (log π_φ − log π_old)", Paper: "iStar, arXiv 2509.19199", File: "istar/istar.go",
-	Compares: true, Preferences: Prefer, Reads: []string{"normalize_by_std", "epsilon", "floor", "step_weight"}, Own: []credit.Option{beta, codeForm},
+	Compares: true, Preferences: Prefer, Reads: []string{"normalize_by_std", "epsilon", "floor", "step_weight"}, Own: []option.Option{beta, codeForm},
 	Compute: func(in credit.Input, o credit.Options) ([][]float64, [][]float64, error) {
 		p, err := Prefer(in, o)
 		if err != nil {
 			return nil, nil, err
 		}
 		turns, err := IStar(in.Returns, p.Rewards, in.Groups, o.StepWeight, o)
-		if codeForm.On(o) {
+		if codeForm.On(o.Own) {
 			turns, err = IStarCode(in.Returns, overLargest(p.Rewards), in.Groups, o.StepWeight)
 		}
 		advantages, _, err := in.ByTurn(turns, err)
@@ -53,7 +54,7 @@ func Prefer(in credit.Input, o credit.Options) (credit.Preferences, error) {
 	}
 	var out credit.Preferences
 	var err error
-	if out.Rewards, err = StepRewards(byTurns(in.PRM, in.Turns), byTurns(in.Old, in.Turns), beta.Number(o)); err != nil {
+	if out.Rewards, err = StepRewards(byTurns(in.PRM, in.Turns), byTurns(in.Old, in.Turns), beta.Number(o.Own)); err != nil {
 		return credit.Preferences{}, err
 	}
 	scores := make([]float64, len(out.Rewards))
@@ -61,7 +62,7 @@ func Prefer(in credit.Input, o credit.Options) (credit.Preferences, error) {
 		for _, r := range turns {
 			scores[row] += r
 		}
-		if codeForm.On(o) && len(turns) > 0 {
+		if codeForm.On(o.Own) && len(turns) > 0 {
 			scores[row] /= float64(len(turns))
 		}
 	}
@@ -84,8 +85,8 @@ func Prefer(in credit.Input, o credit.Options) (credit.Preferences, error) {
 	}
 	for row, g := range loss.PreferenceGradient(scores, out.Pairs) {
 		weights := make([]float64, in.Lengths[row])
-		w := -float64(g * beta.Number(o))
-		if codeForm.On(o) && len(in.Turns[row]) > 0 {
+		w := -float64(g * beta.Number(o.Own))
+		if codeForm.On(o.Own) && len(in.Turns[row]) > 0 {
 			w /= float64(len(in.Turns[row]))
 		}
 		for _, s := range in.Turns[row] {

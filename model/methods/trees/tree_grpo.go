@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/option"
 )
 
 // treesAlone normalises the group's z again in the tree and uses that alone, as the authors' code does.
 // Without it the z of the tree and of the group are added, as in the paper.
-var treesAlone = credit.Option{
-	Name: "trees_alone", Switch: true, Source: "Tree-GRPO (arXiv 2509.21240); its code: true",
+var treesAlone = option.Option{
+	Section: option.Credit, Name: "trees_alone", Switch: true, Source: "Tree-GRPO (arXiv 2509.21240); its code: true",
 	Doc: "Compares the leaves of a tree with each other alone (%s): the group's z is normalised again in the tree, and how good a tree is beside others is lost.",
 }
 
@@ -17,9 +18,9 @@ var treesAlone = credit.Option{
 var Entry = credit.Algorithm{
 	Name: "tree_grpo", By: "the leaves of the tree and those of the group (Tree-GRPO)",
 	Formula: "A = z(R in its tree) + z(R in G), z = (R − mean) / (std + ε); trees_alone: z(z(R in G) in its tree)", Paper: "Tree-GRPO, arXiv 2509.21240", File: "trees/tree_grpo.go",
-	Compares: true, Search: "tree", Reads: []string{"normalize_by_std", "epsilon", "floor"}, Own: []credit.Option{treesAlone},
+	Compares: true, Search: "tree", Reads: []string{"normalize_by_std", "epsilon", "floor"}, Own: []option.Option{treesAlone},
 	Compute: func(in credit.Input, o credit.Options) ([][]float64, [][]float64, error) {
-		if treesAlone.On(o) {
+		if treesAlone.On(o.Own) {
 			return in.ByRow(TreeGRPOCode(in.Returns, in.Groups, in.Trees, o))
 		}
 		return in.ByRow(TreeGRPO(in.Returns, in.Groups, in.Trees, o))

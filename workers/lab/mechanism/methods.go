@@ -71,7 +71,7 @@ func (m Method) estimate(b Batch) ([][]float64, error) {
 			}
 		}
 	}
-	if weight := m.Update.BranchWeight; weight > 0 {
+	if weight, _ := m.Update.Own["branch_weight"].(float64); weight > 0 {
 		return advantages, b.weigh(advantages, weight)
 	}
 	return advantages, nil

@@ -1,4 +1,4 @@
-package run
+package tsr
 
 import (
 	"math"
@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-rl/reprise/activities/episode/episodetest"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/option"
 	"github.com/reprise-rl/reprise/model/search"
-	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // The slots of a search that looks ahead take the turns that search.Lookahead takes on the same rewards,
@@ -40,8 +40,8 @@ func TestLookahead(t *testing.T) {
 		want, _, err := search.Lookahead(after, depth, last)
 		require.NoError(t, err)
 
-		s := spec.Rollout{Search: spec.LookaheadSearch, Candidates: candidates, Depth: depth}.SearchOf()
-		task, slots := &Task{Search: s}, s.Slots()
+		s := Lookahead.Breadth(option.Values{"candidates": candidates, "depth": depth})
+		slots := s.Slots()
 		paths, ended := make([][]int, slots), make([]bool, slots)
 		var turns []episode.Turn
 		var choices []episode.ChoiceRow
@@ -50,7 +50,7 @@ func TestLookahead(t *testing.T) {
 		for turn := 1; turn <= last && !over; turn++ {
 			rewards, alive, done := make([]float64, slots), make([]bool, slots), make([]bool, slots)
 			for slot := range slots {
-				if alive[slot] = !ended[slot] && task.Samples(slot, turn); !alive[slot] {
+				if alive[slot] = !ended[slot] && slot%s.Apart(turn) == 0; !alive[slot] {
 					continue
 				}
 				sampled++
@@ -61,7 +61,7 @@ func TestLookahead(t *testing.T) {
 				done[slot] = ended[slot]
 			}
 			turns = append(turns, episodetest.Turn(turn, slots, rewards, alive, done))
-			if choices, over, err = ChooseRows(s, slots, turns, turn == last); err != nil {
+			if choices, over, err = choose(s, slots, turns, turn == last); err != nil {
 				break
 			}
 			require.NoError(t, episode.Follow(turns, choices))
@@ -82,9 +82,9 @@ func TestLookahead(t *testing.T) {
 		}
 	}
 
-	s := spec.Rollout{Search: spec.LookaheadSearch, Candidates: 2}.SearchOf()
+	s := Lookahead.Breadth(option.Values{"candidates": 2})
 	require.Equal(t, []int{4, 2, 1, 1}, []int{s.Slots(), s.Apart(1), s.Apart(2), s.Apart(3)})
-	require.Equal(t, []int{8, 1}, []int{spec.Rollout{Search: spec.BeamSearch}.SearchOf().Slots(), spec.Search{}.Apart(1)})
-	_, _, err := ChooseRows(s, 4, []episode.Turn{episodetest.Turn(1, 4, []float64{math.NaN(), 0, 0, 0}, nil, nil)}, false)
+	require.Equal(t, []int{8, 1}, []int{Beam.Breadth(option.Values{}).Slots(), search.Breadth{}.Apart(1)})
+	_, _, err := choose(s, 4, []episode.Turn{episodetest.Turn(1, 4, []float64{math.NaN(), 0, 0, 0}, nil, nil)}, false)
 	require.ErrorIs(t, err, store.ErrInvalid)
 }

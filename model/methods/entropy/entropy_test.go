@@ -1,4 +1,4 @@
-package run
+package entropy
 
 import (
 	"math"
@@ -11,13 +11,18 @@ import (
 	"github.com/reprise-rl/reprise/activities/episode/episodetest"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model/draw"
-	"github.com/reprise-rl/reprise/workflows/spec"
+	"github.com/reprise-rl/reprise/model/option"
+	"github.com/reprise-rl/reprise/model/search"
 )
+
+func forksOf(o option.Values, t search.Trees, vocabulary int, turns []episode.Turn, address func(int) draw.Address) ([]episode.ForkRow, error) {
+	return Search.Fork(search.Forking{Trees: t, Options: o, Wave: 1, Vocabulary: vocabulary, Turns: turns, Address: address})
+}
 
 // Branches begin after turns that another one follows, rather where the policy had become less certain,
 // and rows that are left begin anew.
 func TestUncertainForks(t *testing.T) {
-	trees := spec.Rollout{Search: spec.EntropySearch, GroupSize: 6, Trees: 3, Branches: 2}.TreesOf()
+	trees := Search.Trees(option.Values{"trees": 3, "branches": 2}, 6)
 	const vocabulary = 100
 	turns := func(second float64) []episode.Turn {
 		var out []episode.Turn
@@ -39,7 +44,7 @@ func TestUncertainForks(t *testing.T) {
 		return a.Rand().Float64()
 	}
 	for _, second := range []float64{0.5, 0.9, 1e-6} {
-		got, err := UncertainForks(trees, vocabulary, turns(second), address)
+		got, err := forksOf(nil, trees, vocabulary, turns(second), address)
 		require.NoError(t, err)
 		var want []episode.ForkRow
 		begin := func(f episode.ForkRow) {
@@ -68,14 +73,14 @@ func TestUncertainForks(t *testing.T) {
 	}
 
 	// Nobody is asked where nobody goes on: all begin anew.
-	got, err := UncertainForks(trees, vocabulary, turns(0.5)[:1], address)
+	got, err := forksOf(nil, trees, vocabulary, turns(0.5)[:1], address)
 	require.NoError(t, err)
 	require.Equal(t, []episode.ForkRow{{Row: 3, Member: 3, Places: 1}, {Row: 4, Member: 4, Places: 1}, {Row: 5, Member: 5, Places: 1}}, got)
 
 	// The less certain the policy has become, the more begin: of many groups, whose draws differ.
 	begun := func(second float64) (n int) {
 		for group := range 200 {
-			forks, err := UncertainForks(spec.Rollout{Search: spec.EntropySearch, GroupSize: 6, Trees: 3}.TreesOf(), vocabulary, turns(second),
+			forks, err := forksOf(nil, Search.Trees(option.Values{"trees": 3}, 6), vocabulary, turns(second),
 				func(int) draw.Address { return address(group) })
 			require.NoError(t, err)
 			for _, f := range forks {
@@ -89,22 +94,22 @@ func TestUncertainForks(t *testing.T) {
 	require.Greater(t, begun(1e-12), begun(0.5))
 	require.Greater(t, begun(0.5), begun(1))
 
-	_, err = UncertainForks(trees, 1, turns(0.5), address)
+	_, err = forksOf(nil, trees, 1, turns(0.5), address)
 	require.ErrorIs(t, err, store.ErrInvalid)
 	unknown := turns(math.NaN())
-	_, err = UncertainForks(trees, vocabulary, unknown, address)
+	_, err = forksOf(nil, trees, vocabulary, unknown, address)
 	require.ErrorIs(t, err, store.ErrInvalid)
 }
 
 // Each group has its own draws and its own rows, and a turn that the group has no room for begins nothing.
 func TestUncertainForksOfGroups(t *testing.T) {
-	trees := spec.Trees{Trees: 2, Branches: 2, Expansions: 1, Uncertain: true, Rows: 2, EntropyWeight: 0.2, Probability: 1}
+	trees := search.Trees{Trees: 2, Branches: 2, Expansions: 1, Rows: 2}
 	turns := []episode.Turn{episodetest.Turn(1, 4, make([]float64, 12), nil, nil), episodetest.Turn(2, 4, make([]float64, 12), nil, nil), episodetest.Turn(3, 4, make([]float64, 12), nil, nil)}
 	turns[1].Generate[4].Alive, turns[2].Generate[4].Alive = false, false // the first of the second group has one turn
 	turns[1].Generate[8].Alive, turns[1].Generate[9].Alive = false, false // the third group's have one
 	turns[2].Generate[8].Alive, turns[2].Generate[9].Alive = false, false
 	address := func(group int) draw.Address { return draw.Address{Purpose: draw.Fork, Group: int64(20 + group)} }
-	forks, err := UncertainForks(trees, 100, turns, address)
+	forks, err := forksOf(option.Values{"branch_probability": 1.0}, trees, 100, turns, address)
 	require.NoError(t, err)
 	u := func(group, member, turn, number int) float64 {
 		a := address(group)
@@ -118,7 +123,7 @@ func TestUncertainForksOfGroups(t *testing.T) {
 		{Row: 10, Group: 2, Member: 2, Parent: 8, Places: 1}, {Row: 11, Group: 2, Member: 3, Parent: 8, Places: 1},
 	}, forks)
 	require.Equal(t, 1, episode.FirstTurn(forks))
-	_, err = UncertainForks(trees, 100, []episode.Turn{episodetest.Turn(1, 3, make([]float64, 6), nil, nil)}, address)
+	_, err = forksOf(option.Values{"branch_probability": 1.0}, trees, 100, []episode.Turn{episodetest.Turn(1, 3, make([]float64, 6), nil, nil)}, address)
 	require.ErrorIs(t, err, store.ErrInvalid, "six rows are no groups of four")
 }
 

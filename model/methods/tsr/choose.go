@@ -1,4 +1,4 @@
-package run
+package tsr
 
 import (
 	"fmt"
@@ -6,15 +6,14 @@ import (
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model/search"
-	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// ChooseRows says which rows of a turn are kept, and which rows continue them. turns are those up to it.
+// choose says which rows of a turn are kept, and which rows continue them. turns are those up to it.
 // A group's slots are its searches, one after the other; a search's are its prefixes, and a prefix's
 // its candidates. Those that are kept stay in the order of their slots, so that with one
 // candidate nothing moves. last says that no turn follows; then each that is kept is a trajectory.
 // over reports whether all that are kept have ended.
-func ChooseRows(s spec.Search, slots int, turns []episode.Turn, last bool) (rows []episode.ChoiceRow, over bool, err error) {
+func choose(s search.Breadth, slots int, turns []episode.Turn, last bool) (rows []episode.ChoiceRow, over bool, err error) {
 	at := turns[len(turns)-1]
 	size := s.Slots()
 	if slots%size != 0 || len(at.Generate)%slots != 0 {

@@ -1,4 +1,4 @@
-package run
+package tsr
 
 import (
 	"math/rand/v2"
@@ -10,15 +10,16 @@ import (
 	"github.com/reprise-rl/reprise/activities/episode/episodetest"
 	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/workflows/spec"
+	"github.com/reprise-rl/reprise/model/option"
+	"github.com/reprise-rl/reprise/model/search"
 )
 
 // A group of two is one search of two prefixes with two candidates each. Its best two prefixes of a
 // turn may share their parent; one that ended competes with its score and is played no further.
 func TestBeamSearchOverTurns(t *testing.T) {
-	s := spec.Rollout{Search: spec.BeamSearch, Beam: 2, Candidates: 2}.SearchOf()
+	s := Beam.Breadth(option.Values{"beam": 2, "candidates": 2})
 	first := episodetest.Turn(1, 4, []float64{0, 1, 3, 2, 5, 5, 5, 5}, nil, []bool{false, false, true, false, false, false, false, false})
-	choices, over, err := ChooseRows(s, 4, []episode.Turn{first}, false)
+	choices, over, err := choose(s, 4, []episode.Turn{first}, false)
 	require.NoError(t, err)
 	require.False(t, over)
 	require.Equal(t, []int32{2, 3, 4, 5}, kept(choices), "equal scores keep the first")
@@ -33,7 +34,7 @@ func TestBeamSearchOverTurns(t *testing.T) {
 	// or better.
 	alive := []bool{false, false, true, true, true, true, true, true}
 	turns = append(turns, episodetest.Turn(2, 4, []float64{0, 0, 2, 1.5, 0, 1, 2, 3}, alive, alive))
-	choices, over, err = ChooseRows(s, 4, turns, false)
+	choices, over, err = choose(s, 4, turns, false)
 	require.NoError(t, err)
 	require.True(t, over, "all that are kept have ended")
 	require.Equal(t, []int32{2, 3, 6, 7}, kept(choices))
@@ -73,12 +74,12 @@ func TestBeamSearchOverTurns(t *testing.T) {
 
 // Best of n compares whole trajectories, of which some ended before others.
 func TestBestOfWhole(t *testing.T) {
-	s := spec.Rollout{Search: spec.BestOfN, Candidates: 2}.SearchOf()
+	s := BestOfN.Breadth(option.Values{"candidates": 2})
 	turns := []episode.Turn{
 		episodetest.Turn(1, 4, []float64{4, 1, 0, 0, 0, 1, 0, 0}, nil, []bool{true, false, false, false, false, false, false, false}),
 		episodetest.Turn(2, 4, []float64{0, 2, 1, 2, 0, 0, 3, 2}, []bool{false, true, true, true, true, true, true, true}, nil),
 	}
-	choices, _, err := ChooseRows(s, 4, turns, true)
+	choices, _, err := choose(s, 4, turns, true)
 	require.NoError(t, err)
 	require.Equal(t, []int32{0, 3, 5, 6}, kept(choices))
 	require.NoError(t, episode.Follow(turns, choices))
@@ -88,13 +89,14 @@ func TestBestOfWhole(t *testing.T) {
 
 // With one candidate nothing moves, whatever the scores are.
 func TestSearchWithOneCandidateMovesNothing(t *testing.T) {
-	for _, r := range []spec.Rollout{
-		{Search: spec.BeamSearch, Beam: 2, Candidates: 1}, {Search: spec.BeamSearch, Beam: 4, Candidates: 1}, {Search: spec.GreedySearch, Candidates: 1}, {Search: spec.BestOfN, Candidates: 1},
-		{Search: spec.LookaheadSearch, Candidates: 1, Depth: 3},
+	one := option.Values{"candidates": 1}
+	for _, how := range []search.Breadth{
+		Beam.Breadth(option.Values{"beam": 2, "candidates": 1}), Beam.Breadth(option.Values{"beam": 4, "candidates": 1}), Greedy.Breadth(one), BestOfN.Breadth(one),
+		Lookahead.Breadth(option.Values{"candidates": 1, "depth": 3}),
 	} {
 		turns := []episode.Turn{episodetest.Turn(1, 4, []float64{0, 3, 1, 2, 7, 5, 6, 4}, nil, nil)}
 		want := []episode.Turn{episodetest.Turn(1, 4, []float64{0, 3, 1, 2, 7, 5, 6, 4}, nil, nil)}
-		choices, _, err := ChooseRows(r.SearchOf(), 4, turns, false)
+		choices, _, err := choose(how, 4, turns, false)
 		require.NoError(t, err)
 		require.NoError(t, episode.Follow(turns, choices))
 		want[0].Slots = []int32{0, 1, 2, 3, 4, 5, 6, 7}
@@ -114,17 +116,16 @@ func kept(rows []episode.ChoiceRow) []int32 {
 
 // playSearch plays a round of searches at random and stores it as the steps of a rollout do. It returns the stored
 // turns, and the tokens that were sampled.
-func playSearch(t *testing.T, s store.Store, search spec.Search, groups, slots, most, round int, seed uint64) (refs []store.TurnRefs, tokens int) {
+func playSearch(t *testing.T, s store.Store, how search.Breadth, groups, slots, most, round int, seed uint64) (refs []store.TurnRefs, tokens int) {
 	t.Helper()
 	numbers := rand.New(rand.NewPCG(seed, uint64(round)))
-	task := Task{Search: search}
 	for turn, over := 1, false; !over; turn++ {
 		before, err := recorded.Turns(t.Context(), s, refs)
 		require.NoError(t, err)
 		var now episode.Turn
 		for i := range groups * slots {
 			g := episode.GenerateRow{Row: int32(i), Group: int32(i / slots), Member: int32(i % slots)}
-			g.Alive = task.Samples(i%slots, turn)
+			g.Alive = i%slots%how.Apart(turn) == 0
 			if turn > 1 {
 				last := before[turn-2]
 				g.Alive = g.Alive && last.Generate[i].Alive && !last.Step[i].Done
@@ -144,11 +145,11 @@ func playSearch(t *testing.T, s store.Store, search spec.Search, groups, slots, 
 		require.NoError(t, err)
 		var choices []episode.ChoiceRow
 		over = turn == most
-		if !search.Whole {
-			choices, over, err = ChooseRows(search, slots, turns, over)
+		if !how.Whole {
+			choices, over, err = choose(how, slots, turns, over)
 			require.NoError(t, err)
 		} else if over {
-			choices, _, err = ChooseRows(search, slots, turns, true)
+			choices, _, err = choose(how, slots, turns, true)
 			require.NoError(t, err)
 		}
 		if choices != nil {
@@ -162,25 +163,30 @@ func playSearch(t *testing.T, s store.Store, search spec.Search, groups, slots, 
 // Whatever the search and the round, each sampled token is in the trajectories, or it is inherited or was not
 // kept.
 func TestTokensOfSearchesAreKept(t *testing.T) {
-	for _, r := range []spec.Rollout{
-		{Search: spec.BeamSearch, Beam: 2, Candidates: 2, GroupSize: 4}, {Search: spec.GreedySearch, Candidates: 3, GroupSize: 2},
-		{Search: spec.BestOfN, Candidates: 3, GroupSize: 2}, {Search: spec.LookaheadSearch, Candidates: 2, Depth: 2, GroupSize: 2},
+	for _, r := range []struct {
+		search.Method
+		options option.Values
+		size    int
+	}{
+		{Beam, option.Values{"beam": 2, "candidates": 2}, 4}, {Greedy, option.Values{"candidates": 3}, 2},
+		{BestOfN, option.Values{"candidates": 3}, 2}, {Lookahead, option.Values{"candidates": 2, "depth": 2}, 2},
 	} {
+		how := r.Breadth(r.options)
 		for seed := range uint64(3) {
 			s := store.NewMemory()
 			const groups, most = 2, 4
 			for round := range 2 {
-				refs, tokens := playSearch(t, s, r.SearchOf(), groups, r.GroupSlots(), most, round, seed)
+				refs, tokens := playSearch(t, s, how, groups, r.size*how.Slots()/how.Width, most, round, seed)
 				turns, err := recorded.Turns(t.Context(), s, refs)
 				require.NoError(t, err)
-				require.Len(t, turns[0].Generate, groups*r.GroupSize, r.Search)
+				require.Len(t, turns[0].Generate, groups*r.size, r.Name)
 				branches := episode.Branches(turns, 0)
 				var rows []episode.TrajectoryRow
 				for i := range turns[0].Generate {
 					row := episode.TrajectoryRow{Row: int32(i), Group: turns[0].Generate[i].Group}
 					for _, turn := range turns {
 						if g := turn.Generate[i]; g.Alive {
-							require.EqualValues(t, i/r.GroupSize, g.Group, "a row stays in its group")
+							require.EqualValues(t, i/r.size, g.Group, "a row stays in its group")
 							row.PromptLengths, row.SampledLengths = append(row.PromptLengths, 0), append(row.SampledLengths, int32(len(g.SampledIDs)))
 						}
 					}
@@ -193,7 +199,7 @@ func TestTokensOfSearchesAreKept(t *testing.T) {
 					require.NoError(t, err)
 					played = append(played, turn...)
 				}
-				require.Equal(t, tokens, episode.SampledTokens(rows, branches)+episode.SearchedOf(played, branches).Tokens, "%s, seed %d", r.Search, seed)
+				require.Equal(t, tokens, episode.SampledTokens(rows, branches)+episode.SearchedOf(played, branches).Tokens, "%s, seed %d", r.Name, seed)
 				trained, err := episode.Trained(rows, branches)
 				require.NoError(t, err)
 				learned := 0
@@ -204,7 +210,7 @@ func TestTokensOfSearchesAreKept(t *testing.T) {
 						}
 					}
 				}
-				require.Equal(t, episode.SampledTokens(rows, branches), learned, "%s, seed %d", r.Search, seed)
+				require.Equal(t, episode.SampledTokens(rows, branches), learned, "%s, seed %d", r.Name, seed)
 			}
 		}
 	}
@@ -213,10 +219,10 @@ func TestTokensOfSearchesAreKept(t *testing.T) {
 // Each search of a group chooses among its own slots, in every group: a better row of another search or group
 // makes no difference.
 func TestSearchesOfAGroupAreApart(t *testing.T) {
-	s := spec.Rollout{Search: spec.GreedySearch, Candidates: 2}.SearchOf()
+	s := Greedy.Breadth(option.Values{"candidates": 2})
 	// Two groups of two searches of two candidates.
 	turns := []episode.Turn{episodetest.Turn(1, 4, []float64{1, 0, 8, 9, -3, -2, -5, -5}, nil, nil)}
-	choices, over, err := ChooseRows(s, 4, turns, false)
+	choices, over, err := choose(s, 4, turns, false)
 	require.NoError(t, err)
 	require.False(t, over)
 	require.Equal(t, []int32{0, 3, 5, 6}, kept(choices), "equal scores keep the first")
@@ -228,13 +234,13 @@ func TestSearchesOfAGroupAreApart(t *testing.T) {
 	} {
 		require.Equal(t, want, choices[i])
 	}
-	last, _, err := ChooseRows(s, 4, turns, true)
+	last, _, err := choose(s, 4, turns, true)
 	require.NoError(t, err)
 	require.Equal(t, [][]int32{{0}, {1}, {2}, {3}}, [][]int32{last[0].Next, last[3].Next, last[5].Next, last[6].Next}, "a trajectory each")
 
 	// Penalties count as rewards do, and those of a row that had ended do not.
 	turns[0].Step[1].Penalty, turns[0].Step[0].Penalty = 0, -2
-	choices, _, err = ChooseRows(s, 4, turns, false)
+	choices, _, err = choose(s, 4, turns, false)
 	require.NoError(t, err)
 	require.Equal(t, []int32{1, 3, 5, 6}, kept(choices))
 	require.Equal(t, -1.0, choices[0].Score)
@@ -242,6 +248,6 @@ func TestSearchesOfAGroupAreApart(t *testing.T) {
 
 // A turn that does not fit a search is refused.
 func TestChoosingThatDoesNotFit(t *testing.T) {
-	_, _, err := ChooseRows(spec.Search{Width: 3, Candidates: 1}, 2, []episode.Turn{episodetest.Turn(1, 2, make([]float64, 4), nil, nil)}, false)
+	_, _, err := choose(search.Breadth{Width: 3, Candidates: 1}, 2, []episode.Turn{episodetest.Turn(1, 2, make([]float64, 4), nil, nil)}, false)
 	require.ErrorIs(t, err, store.ErrInvalid)
 }

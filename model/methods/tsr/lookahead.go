@@ -1,4 +1,4 @@
-package run
+package tsr
 
 import (
 	"fmt"
@@ -6,15 +6,15 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/workflows/spec"
+	"github.com/reprise-rl/reprise/model/search"
 )
 
 // lookAhead says which rows of a turn are kept where a search takes the turn from which the best
 // can be reached (TSR's lookahead, arXiv 2602.11767; search.Lookahead is the same on numbers). A search
 // has a slot for each sequence of candidates of as many turns as it looks ahead: its leaves. Once
 // they have so many turns, it keeps the leaves that share the oldest undecided turn with the best leaf, which
-// is the first of equal ones; before, it keeps all. The result is that of ChooseRows.
-func lookAhead(s spec.Search, turns []episode.Turn, rows []episode.ChoiceRow, last bool) (over bool, err error) {
+// is the first of equal ones; before, it keeps all. The result is that of choose.
+func lookAhead(s search.Breadth, turns []episode.Turn, rows []episode.ChoiceRow, last bool) (over bool, err error) {
 	at, turn := turns[len(turns)-1], len(turns)
 	size := s.Slots()
 	alive := func(row int) bool { return rows[row].Alive && !at.Step[row].Done }
