@@ -8,14 +8,6 @@ import (
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 
-// none wants no argument.
-func none(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("unknown command %q for %q, which takes no arguments (see %[2]s --help)", args[0], cmd.CommandPath())
-	}
-	return nil
-}
-
 // one wants exactly one argument, a thing of this name.
 func one(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
@@ -37,9 +29,4 @@ func oneWorkflow(name string) cobra.PositionalArgs {
 		}
 		return stack.CheckID(args[0])
 	}
-}
-
-// flagError says where the flags of a command are listed.
-func flagError(cmd *cobra.Command, err error) error {
-	return fmt.Errorf("%w (%s --help has the flags)", err, cmd.CommandPath())
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/lab/bench"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
@@ -56,7 +57,7 @@ less certain; the machine's load is printed.`,
   reprise bench --part speed,tax --rounds 6
   REPRISE_PYTHON=/tmp/torch/bin/python reprise bench --part speed --model .reprise/smollm2-135m
   reprise bench --json > bench.json`,
-		Args: none,
+		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := bench.Run(cmd.Context(), o, cmd.ErrOrStderr())
 			if err != nil {

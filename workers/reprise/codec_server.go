@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-rl/reprise/infra/codec"
+	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 
@@ -27,7 +28,7 @@ machine alone unless --listen says otherwise. It serves no web pages but the Web
 the dev stack's, or --ui-url.`,
 		Example: `  reprise codec-server --codec-key-file codec.keys
   temporal workflow show -w bandit-1 --codec-endpoint http://127.0.0.1:8081`,
-		Args: none,
+		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			payloads, err := conn.Settings.PayloadCodec()
 			if err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers"
+	"github.com/reprise-rl/reprise/workers/command"
 	pages "github.com/reprise-rl/reprise/workers/report"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/watch"
@@ -41,7 +42,7 @@ func demoCommand() *cobra.Command {
 shows it live, and ends with what was learned and where everything is. In a
 terminal the stack stays up until Ctrl-C, so that the links work. A demo that was
 interrupted resumes where it was.`,
-		Args: none,
+		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()
 			servers.Stdout = out

@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/plugin"
 	"github.com/reprise-rl/reprise/infra/programcache"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 
@@ -28,7 +29,7 @@ func doctorCommand() *cobra.Command {
   reprise doctor --register      # also registers the search attributes
   reprise doctor --devices 0,1   # checks the devices that a worker with the same flag computes on
   reprise doctor --plugin /opt/pjrt_cuda.so --xla-flags=--xla_gpu_autotune_level=0`,
-		Args: none,
+		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			options.Plugin = device.Plugin
 			checks := append(conn.Settings.Doctor(cmd.Context(), options), programCacheCheck(device.ProgramCache), deviceCheck(device))
@@ -46,7 +47,7 @@ func doctorCommand() *cobra.Command {
 				}
 			}
 			if !connect.Healthy(checks) {
-				return errSilent
+				return command.ErrSilent
 			}
 			return nil
 		},
@@ -151,7 +152,7 @@ func pluginCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "plugin",
 		Short: "fetch the pinned PJRT CPU plugin into .reprise/plugin",
-		Args:  none,
+		Args:  command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, err := plugin.Install(cmd.Context(), plugin.Folder, "", cmd.ErrOrStderr())
 			if err != nil {

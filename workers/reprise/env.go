@@ -15,13 +15,14 @@ import (
 	_ "github.com/reprise-rl/reprise/envs/all"
 	"github.com/reprise-rl/reprise/envs/board"
 	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/workers/command"
 )
 
 func envCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "env",
 		Short: "list, play, check and look into environments and suites",
-		Args:  none,
+		Args:  command.None,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(envListCommand(), envSuitesCommand(), envPlayCommand(), envPromptsCommand(), envTransitionsCommand(), envCheckCommand())
@@ -33,7 +34,7 @@ func envListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "describe the environments and their options",
-		Args:  none,
+		Args:  command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return listEnvironments(cmd.OutOrStdout(), asJSON)
 		},
@@ -155,7 +156,7 @@ func envTransitionsCommand() *cobra.Command {
 gymnasium calls P: states are cells by rows, actions are numbered in the order of
 the environment's list.`,
 		Example: `  reprise env transitions --env frozenlake --layout lake.txt --options '{"success_rate":0.8}'`,
-		Args:    none,
+		Args:    command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			episode, err := f.episode()
 			if err != nil {

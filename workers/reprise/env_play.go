@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/human"
+	"github.com/reprise-rl/reprise/workers/command"
 )
 
 func envPlayCommand() *cobra.Command {
@@ -27,7 +28,7 @@ is read, one action a line. This is the environment alone: format penalties and
 limits of actions are not applied.`,
 		Example: `  reprise env play --env sokoban --seed 7 --actions "Up,Right"
   reprise env play --env frozenlake --options '{"size":8,"slippery":false}'`,
-		Args: none,
+		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			episode, err := f.episode()
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-rl/reprise/envs/suites"
+	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -23,7 +24,7 @@ the run's own environment, is a suite too. So is any environment with options:
 {"environment": {"name": "frozenlake", "options": {"slippery": false}}}.`,
 		Example: `  reprise env suites
   reprise env suites --json | jq -r .name`,
-		Args: none,
+		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return listSuites(cmd.OutOrStdout(), asJSON)
 		},

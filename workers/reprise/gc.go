@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 
@@ -90,7 +91,7 @@ func (c *collector) collect(ctx context.Context, runs []string) error {
 		}
 		if err != nil {
 			fmt.Fprintf(c.errOut, "reprise: %s: %v\n", segment, err)
-			bad = errSilent
+			bad = command.ErrSilent
 		}
 	}
 	return bad

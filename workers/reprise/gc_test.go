@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workers/command"
 )
 
 // leftover writes what a killed attempt at an iteration leaves.
@@ -101,7 +102,7 @@ func TestCollectAll(t *testing.T) {
 
 	var out, errOut bytes.Buffer
 	c := collector{store: s, out: &out, errOut: &errOut, delete: true}
-	require.ErrorIs(t, c.collect(ctx, nil), errSilent)
+	require.ErrorIs(t, c.collect(ctx, nil), command.ErrSilent)
 	require.True(t, gone(t, s, plain))
 	require.True(t, gone(t, s, shortened))
 	require.False(t, gone(t, s, kept))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/build"
 	"github.com/reprise-rl/reprise/infra/pretrained"
+	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/lab/gpu"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
@@ -39,7 +40,7 @@ The parts are ` + strings.Join(gpu.Parts(), ", ") + `.`,
   reprise gpu --plugin cuda13 --out results --part device,self-test,goldens
   reprise gpu --plugin cuda13 --part smol-bandit,smol-frozenlake --model smol.gguf.0,smol.gguf.1 --limit 9m
   reprise gpu --tiny --out results        # on a CPU: only that the parts work`,
-		Args: none,
+		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if child != "" {
 				return gpu.Measure(cmd.Context(), child, scratch, o, cmd.OutOrStdout())
@@ -55,7 +56,7 @@ The parts are ` + strings.Join(gpu.Parts(), ", ") + `.`,
 			}
 			gpu.Print(cmd.OutOrStdout(), report)
 			if report.Failed() {
-				return errSilent
+				return command.ErrSilent
 			}
 			return nil
 		},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/lab/learn"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
@@ -57,7 +58,7 @@ fingerprint differs.`,
   reprise learn --only reward-gamed
   reprise learn --dir .reprise/learn --json
   reprise learn --only smol-bandit --killed 9`,
-		Args: none,
+		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("killed") {
 				return learnKilled(cmd, o, asJSON)
@@ -77,7 +78,7 @@ fingerprint differs.`,
 			for _, t := range results {
 				for _, r := range t.Runs {
 					if r.Broken != "" {
-						return errSilent
+						return command.ErrSilent
 					}
 				}
 			}
@@ -109,7 +110,7 @@ func learnKilled(cmd *cobra.Command, o learn.KilledOptions, asJSON bool) error {
 			filepath.Join(o.Out, learn.KilledFile), filepath.Join(o.Out, learn.PictureFile))
 	}
 	if err == nil && !killed.Equal {
-		err = errSilent
+		err = command.ErrSilent
 	}
 	return err
 }

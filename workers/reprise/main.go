@@ -4,33 +4,18 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/infra/build"
 	"github.com/reprise-rl/reprise/workers"
+	"github.com/reprise-rl/reprise/workers/command"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	cmd := root()
-	if err := cmd.ExecuteContext(ctx); err != nil {
-		if !errors.Is(err, errSilent) {
-			fmt.Fprintln(os.Stderr, "reprise: "+err.Error())
-		}
-		os.Exit(status(err))
-	}
-}
+func main() { command.Main(root(), status) }
 
 // status is the program's exit status for an error.
 func status(err error) int {
@@ -44,24 +29,13 @@ func status(err error) int {
 // run again: nothing was compared, and nothing is wrong.
 const statusOtherPrograms = 3
 
-// errSilent ends the program with status 1 after the command has printed why.
-var errSilent = errors.New("")
-
 func root() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "reprise",
-		Short: "train language-model agents as durable workflows, bit for bit",
-		Long: `Reprise trains language-model agents by multi-turn reinforcement learning as
+	cmd := command.Root("reprise", "train language-model agents as durable workflows, bit for bit", `Reprise trains language-model agents by multi-turn reinforcement learning as
 durable Temporal workflows. This program is the worker, and the toolbox for a
 run's artifacts. Runs are started with the temporal CLI:
 
   temporal workflow start --type Train --task-queue reprise \
-    --workflow-id bandit-1 --input-file infra/presets/bandit-demo.json`,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		Version:       build.Read().String(),
-	}
-	cmd.SetFlagErrorFunc(flagError)
+    --workflow-id bandit-1 --input-file infra/presets/bandit-demo.json`)
 	cmd.AddGroup(
 		&cobra.Group{ID: "serve", Title: "Serve:"},
 		&cobra.Group{ID: "runs", Title: "Look at runs:"},
@@ -69,7 +43,7 @@ run's artifacts. Runs are started with the temporal CLI:
 		&cobra.Group{ID: "measure", Title: "Measure:"},
 	)
 	cmd.AddCommand(
-		grouped("serve", workerCommand(), devCommand(), demoCommand(), codecServerCommand(), doctorCommand(), pluginCommand(), versionCommand())...)
+		grouped("serve", command.Worker(), devCommand(), demoCommand(), codecServerCommand(), doctorCommand(), pluginCommand(), versionCommand())...)
 	cmd.AddCommand(grouped("runs", runsCommand(), statusCommand(), watchCommand(), reportCommand(), trajectoriesCommand(), metricsCommand(), verifyCommand(), replayCommand(), exportCommand(), gcCommand())...)
 	cmd.AddCommand(grouped("tools", validateCommand(), policyCommand(), envCommand())...)
 	cmd.AddCommand(grouped("measure", benchCommand(), gpuCommand(), learnCommand(), studyCommand())...)

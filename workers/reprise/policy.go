@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/families"
+	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/policy"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
@@ -23,7 +24,7 @@ status 1. --model names a Hugging Face folder: config.json, tokenizer.json,
 model.safetensors (or its shards), …
 --adapter names a folder of LoRA adapters over that model: adapter_config.json and
 adapter_model.safetensors.`,
-		Args: none,
+		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(encodeCommand(), decodeCommand(), templateCommand(), logProbsCommand(), generateCommand(), randomCommand(), fromGGUFCommand(), tryCommand())
@@ -38,7 +39,7 @@ func addAdapterFlag(cmd *cobra.Command, adapter *string) {
 // policySubcommand adds what the policy commands share: run answers with what is printed.
 func policySubcommand(cmd *cobra.Command, run func(cmd *cobra.Command, folder string) (any, error)) *cobra.Command {
 	var folder string
-	cmd.Args = none
+	cmd.Args = command.None
 	cmd.Flags().StringVar(&folder, "model", "", "the model's folder")
 	cobra.CheckErr(cmd.MarkFlagRequired("model"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers"
+	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 
@@ -136,7 +137,7 @@ than the iteration was computed with: then it says which, and compares nothing.`
 				printDrifts(out, drifts, compared)
 			}
 			if !r.Same() || len(drifts) > 0 {
-				return errSilent
+				return command.ErrSilent
 			}
 			return nil
 		},

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-rl/reprise/infra/human"
+	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/runs"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
@@ -30,7 +31,7 @@ lacks them (reprise doctor), a dash stands for them.`,
   reprise runs --query 'RepriseSuccess > 0.5' --limit 0
   reprise runs --trials --query "RepriseSweep = 'fig7'"
   reprise runs --json | jq -r '.[] | select(.state == "failed") | .id'`,
-		Args: none,
+		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := conn.Temporal(cmd.Context())
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/lab/mechanism"
 	"github.com/reprise-rl/reprise/workers/lab/methods"
 	"github.com/reprise-rl/reprise/workers/lab/study"
@@ -50,7 +51,7 @@ table with t intervals and a plot are written to --out; a run with a record is n
   reprise study --planted --planted-rate 0.01 --planted-supervised demonstrations
   reprise study --mechanism
   reprise study --methods --tokens 20000 --only starpo,tsr`,
-		Args: none,
+		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if mechanisms {
 				return mechanism.Run(cmd.Context(), cmd.OutOrStdout())
@@ -68,7 +69,7 @@ table with t intervals and a plot are written to --out; a run with a record is n
 			if planted {
 				recovered, err := study.Plant(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 				if err == nil && !recovered {
-					err = errSilent
+					err = command.ErrSilent
 				}
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/validate"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -98,7 +99,7 @@ answers. Nothing is written.`,
 				err = validate.Print(cmd.OutOrStdout(), args[0], v)
 			}
 			if err == nil && (!v.Sound() || !v.Fits()) {
-				err = errSilent
+				err = command.ErrSilent
 			}
 			return err
 		},

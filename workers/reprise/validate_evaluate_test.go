@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/validate"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -37,10 +38,10 @@ func TestValidateEvaluateModel(t *testing.T) {
 	require.Contains(t, out, "The widths of the contexts are left out: hf:a/b is fetched at the start\n")
 
 	out, _, err = execute(validateCommand(), `{"policy":"hf:a/b","suits":[]}`, append(nowhere, "-")...)
-	require.ErrorIs(t, err, errSilent)
+	require.ErrorIs(t, err, command.ErrSilent)
 	require.Contains(t, out, "-: 2 problems:\n")
 	require.Contains(t, out, `did you mean "suites"?`)
 	out, _, err = execute(validateCommand(), `{"policy":"hf:a/b","suites":["in-distribution"]}`, append(nowhere, "-", "--json")...)
-	require.ErrorIs(t, err, errSilent)
+	require.ErrorIs(t, err, command.ErrSilent)
 	require.Contains(t, out, `{"ok":false,"problems":[{"path":"suites[0]"`)
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/workers/command"
 )
 
 // Adapters in a folder of this machine say how they are made, and are counted apart from
@@ -22,7 +24,7 @@ func TestValidateAdapters(t *testing.T) {
 	require.Contains(t, r.Derived["memory_bytes"], "frozen")
 
 	r, err = validateJSON(t, document(`,"lora":{"rank":8}`))
-	require.ErrorIs(t, err, errSilent)
+	require.ErrorIs(t, err, command.ErrSilent)
 	require.Len(t, r.Problems, 1)
 	require.Equal(t, "policy.lora.rank", r.Problems[0].Path)
 
@@ -44,7 +46,7 @@ func TestValidateCardWithAdapters(t *testing.T) {
 		return `{` + bandit + `,"policy":{"from":"hf:Qwen/Qwen2.5-7B"` + lora + `},"rollout":{"turns":1,"prompt_tokens":[1024]}}`
 	}
 	out, _, err := execute(validateCommand(), document(""), "-", "--summary", "--card", "80GB")
-	require.ErrorIs(t, err, errSilent)
+	require.ErrorIs(t, err, command.ErrSilent)
 	require.Contains(t, out, "\n  policy.lora: {}, which trains adapters and no other weights\n")
 	out, _, err = execute(validateCommand(), document(`,"lora":{}`), "-", "--summary", "--card", "80GB")
 	require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/validate"
 	"github.com/reprise-rl/reprise/workflows/spec"
 	"github.com/reprise-rl/reprise/workflows/sweep"
@@ -64,11 +65,11 @@ selection.keep=1,seed=2     6
 	require.NoError(t, err)
 
 	out, _, err = execute(validateCommand(), `{"base": "chaos", "grid": {"filter.keep": [1]}, "parallel": 501}`, "-")
-	require.ErrorIs(t, err, errSilent)
+	require.ErrorIs(t, err, command.ErrSilent)
 	require.Contains(t, out, `did you mean "selection.keep"?`)
 	require.Contains(t, out, "parallel: found 501")
 	out, _, err = execute(validateCommand(), `{"seeds": 2}`, "-", "--sweep", "--json")
-	require.ErrorIs(t, err, errSilent)
+	require.ErrorIs(t, err, command.ErrSilent)
 	require.Contains(t, out, `"path":"base"`)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/validate"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -82,7 +83,7 @@ const bandit = `"environment":{"name":"bandit"}`
 func TestValidateProblems(t *testing.T) {
 	document := `{"environment":{"name":"bandits","options":{}},"iteratons":3,"rollout":{"groups":0}}`
 	out, _, err := execute(validateCommand(), document, "-")
-	require.ErrorIs(t, err, errSilent)
+	require.ErrorIs(t, err, command.ErrSilent)
 	_, problems := spec.Decode([]byte(document), run.Known())
 	require.Equal(t, "-: "+problems.Error()+"\n", out, "the text of the Resolve activity")
 	for _, want := range []string{`environment.name: found "bandits"`, `did you mean "bandit"?`, `did you mean "iterations"?`, "rollout.groups: found 0"} {
@@ -90,7 +91,7 @@ func TestValidateProblems(t *testing.T) {
 	}
 
 	r, err := validateJSON(t, document)
-	require.ErrorIs(t, err, errSilent)
+	require.ErrorIs(t, err, command.ErrSilent)
 	require.False(t, r.OK)
 	require.Len(t, r.Problems, 3)
 	require.Nil(t, r.Derived)
@@ -98,13 +99,13 @@ func TestValidateProblems(t *testing.T) {
 	for name, document := range map[string]string{"empty": "", "too large": "{" + strings.Repeat(" ", spec.MaxBytes) + "}", "options": `{"environment":{"name":"bandit","options":{"high_probability":2}}}`} {
 		t.Run(name, func(t *testing.T) {
 			r, err := validateJSON(t, document)
-			require.ErrorIs(t, err, errSilent)
+			require.ErrorIs(t, err, command.ErrSilent)
 			require.NotEmpty(t, r.Problems)
 		})
 	}
 	_, _, err = execute(validateCommand(), "", filepath.Join(t.TempDir(), "none.json"))
 	require.ErrorContains(t, err, "none.json")
-	require.NotErrorIs(t, err, errSilent)
+	require.NotErrorIs(t, err, command.ErrSilent)
 }
 
 // Modules of rewards are refused with the remedy, all at once: one that reads calls of a tool that
@@ -112,7 +113,7 @@ func TestValidateProblems(t *testing.T) {
 func TestValidateRewards(t *testing.T) {
 	out, _, err := execute(validateCommand(), `{"environment":{"name":"countdown"},"rewards":[
 		{"name":"tools"},{"name":"checklist","options":{"items":"success 0.5 if called, called 0.5"}},{"name":"state"}]}`, "-")
-	require.ErrorIs(t, err, errSilent)
+	require.ErrorIs(t, err, command.ErrSilent)
 	for _, want := range []string{
 		"3 problems", `rewards[0].name: found "tools" with the environment "countdown"`, "the calculator of countdown (option calculator)",
 		`rewards[1].options.items: found "success 0.5 if called"`, "an item before it for one that depends on that", "rewards[2].name", "frozenlake, sokoban",
@@ -259,7 +260,7 @@ func TestValidateCard(t *testing.T) {
 	require.Contains(t, out, "The host needs ")
 
 	out, _, err = execute(validateCommand(), document("Qwen2.5-7B", ""), "-", "--summary", "--card", "80GB")
-	require.ErrorIs(t, err, errSilent)
+	require.ErrorIs(t, err, command.ErrSilent)
 	require.Contains(t, out, "It does not fit a device of 80 GB")
 	require.Contains(t, out, "  a smaller model, such as qwen2.5-")
 	require.Regexp(t, `\n  a device of \d\d\d GB\n$`, out)
@@ -267,7 +268,7 @@ func TestValidateCard(t *testing.T) {
 	// What is said to fit does fit.
 	big := document("Qwen2.5-0.5B", `,"update":{"micro_batch":64}`)
 	out, _, err = execute(validateCommand(), big, "-", "--json", "--card", "16GB")
-	require.ErrorIs(t, err, errSilent)
+	require.ErrorIs(t, err, command.ErrSilent)
 	var r struct{ Card validate.Card }
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	require.False(t, r.Card.Fits)
@@ -312,7 +313,7 @@ func TestValidateDevices(t *testing.T) {
 	// All weights of 7B fit eight cards, and none alone.
 	seven := `{` + bandit + `,"policy":{"from":"hf:Qwen/Qwen2.5-7B"},"rollout":{"turns":1,"prompt_tokens":[512],"pass_rows":16},"update":{"micro_batch":1,"shards":8}}`
 	_, _, err = execute(validateCommand(), seven, "-", "--card", "80GB")
-	require.ErrorIs(t, err, errSilent)
+	require.ErrorIs(t, err, command.ErrSilent)
 	out, _, err = execute(validateCommand(), seven, "-", "--summary", "--card", "80GB", "--devices", "8")
 	require.NoError(t, err, out)
 	_, _, err = execute(validateCommand(), `{"base": {`+bandit+`}, "seeds": [1]}`, "-", "--devices", "2")
@@ -336,7 +337,7 @@ func TestValidateSeconds(t *testing.T) {
 func TestValidateSweepCard(t *testing.T) {
 	document := `{"base": {` + bandit + `,"policy":{"from":"hf:Qwen/Qwen2.5-1.5B"},"rollout":{"turns":1,"prompt_tokens":[1024]}}, "grid": {"update.micro_batch": [1, 128]}, "seeds": [1, 2]}`
 	out, _, err := execute(validateCommand(), document, "-", "--card", "40GB")
-	require.ErrorIs(t, err, errSilent)
+	require.ErrorIs(t, err, command.ErrSilent)
 	require.Contains(t, out, "The trial that needs the most is update.micro_batch=128,seed=1.\nIt does not fit a device of 40 GB")
 	require.Contains(t, out, "2 of 4 trials do not fit: update.micro_batch=128,seed=1, update.micro_batch=128,seed=2\n")
 	_, _, err = execute(validateCommand(), document, "-", "--card", "160GB")

@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 
@@ -55,7 +56,7 @@ and ends with status 1 if there is any damage.`,
 	return cmd
 }
 
-// verifyRun verifies a run and prints the report. It returns errSilent if there is damage.
+// verifyRun verifies a run and prints the report. It returns command.ErrSilent if there is damage.
 func verifyRun(ctx context.Context, s store.Store, run string, out io.Writer, h *hashing, asJSON bool) error {
 	report, err := store.Verify(ctx, s, run, h.progress)
 	h.end()
@@ -68,7 +69,7 @@ func verifyRun(ctx context.Context, s store.Store, run string, out io.Writer, h 
 		err = printReport(out, report)
 	}
 	if err == nil && !report.OK() {
-		err = errSilent
+		err = command.ErrSilent
 	}
 	return err
 }

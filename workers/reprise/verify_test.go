@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/store/storetest"
+	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 )
 
@@ -134,7 +135,7 @@ func TestVerifyRun(t *testing.T) {
 			if c.kind == "" {
 				require.NoError(t, err)
 			} else {
-				require.ErrorIs(t, err, errSilent)
+				require.ErrorIs(t, err, command.ErrSilent)
 			}
 			if c.name == "removed" {
 				require.Contains(t, outJSON.String(), key)
@@ -218,7 +219,7 @@ func TestVerifyAndGCCommands(t *testing.T) {
 	b[0] ^= 1
 	require.NoError(t, os.WriteFile(path, b, 0o600))
 	out, _, err = execute(verifyCommand(), "", "bandit-1")
-	require.ErrorIs(t, err, errSilent)
+	require.ErrorIs(t, err, command.ErrSilent)
 	require.Contains(t, out, "altered: "+links[1].Manifest.Batch.Key)
 
 	_, _, err = execute(verifyCommand(), "", "bandit-2")

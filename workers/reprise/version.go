@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/build"
 	"github.com/reprise-rl/reprise/infra/plugin"
+	"github.com/reprise-rl/reprise/workers/command"
 )
 
 // versionInfo is what the command version prints.
@@ -26,7 +27,7 @@ func versionCommand() *cobra.Command {
 run: what they depend on is its device fingerprint (reprise doctor).`,
 		Example: `  reprise version
   reprise version --json | jq -r .commit`,
-		Args: none,
+		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), versionOf())
