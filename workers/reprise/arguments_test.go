@@ -38,6 +38,18 @@ func TestArguments(t *testing.T) {
 	require.ErrorContains(t, said(t, "statsu"), "Did you mean this?\n\tstatus")
 }
 
+// What the measuring tools do is answered with their program, whatever else was written.
+func TestMeasuresMoved(t *testing.T) {
+	for _, name := range []string{"bench", "gpu", "learn", "study"} {
+		for _, args := range [][]string{{name}, {name, "--help"}, {name, "--part", "speed", "x"}} {
+			err := said(t, args...)
+			require.ErrorContains(t, err, name+" is a command of the measuring tools: ")
+			require.ErrorContains(t, err, "-lab "+name)
+			require.Equal(t, statusUsage, status(err))
+		}
+	}
+}
+
 // Every command that takes a workflow's id refuses one that no worker can serve, before
 // it asks any server; and every command says what it takes.
 func TestIDs(t *testing.T) {

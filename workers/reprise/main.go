@@ -6,6 +6,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/command"
+	"github.com/reprise-rl/reprise/workers/stack"
 )
 
 func main() { command.Main(root(), status) }
@@ -22,8 +24,17 @@ func status(err error) int {
 	if errors.Is(err, activities.ErrProgramsDiffer) {
 		return statusOtherPrograms
 	}
+	if errors.Is(err, errMoved) {
+		return statusUsage
+	}
 	return workers.ExitCode(err)
 }
+
+// errMoved says that what was asked of this program is asked of another.
+var errMoved = errors.New("a command of the measuring tools")
+
+// statusUsage says that the command line was not for this program.
+const statusUsage = 2
 
 // statusOtherPrograms says that this build lowers other programs than those that were to be
 // run again: nothing was compared, and nothing is wrong.
@@ -40,14 +51,25 @@ run's artifacts. Runs are started with the temporal CLI:
 		&cobra.Group{ID: "serve", Title: "Serve:"},
 		&cobra.Group{ID: "runs", Title: "Look at runs:"},
 		&cobra.Group{ID: "tools", Title: "Specs, policies and environments:"},
-		&cobra.Group{ID: "measure", Title: "Measure:"},
 	)
 	cmd.AddCommand(
 		grouped("serve", command.Worker(), devCommand(), demoCommand(), codecServerCommand(), doctorCommand(), pluginCommand(), versionCommand())...)
 	cmd.AddCommand(grouped("runs", runsCommand(), statusCommand(), watchCommand(), reportCommand(), trajectoriesCommand(), metricsCommand(), verifyCommand(), replayCommand(), exportCommand(), gcCommand())...)
 	cmd.AddCommand(grouped("tools", validateCommand(), policyCommand(), envCommand())...)
-	cmd.AddCommand(grouped("measure", benchCommand(), gpuCommand(), learnCommand(), studyCommand())...)
+	for _, name := range []string{"bench", "gpu", "learn", "study"} {
+		cmd.AddCommand(moved(name))
+	}
 	return cmd
+}
+
+// moved answers for a command that the program reprise-lab has.
+func moved(name string) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Hidden: true, DisableFlagParsing: true, Args: cobra.ArbitraryArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return fmt.Errorf("%s is %w: %s-lab %[1]s", name, errMoved, stack.ProgramName())
+		},
+	}
 }
 
 func grouped(id string, cmds ...*cobra.Command) []*cobra.Command {

@@ -52,11 +52,11 @@ it away:
 
 Figures are medians. Other work on the machine makes them larger and the ratios
 less certain; the machine's load is printed.`,
-		Example: `  reprise bench
-  reprise bench --part env
-  reprise bench --part speed,tax --rounds 6
-  REPRISE_PYTHON=/tmp/torch/bin/python reprise bench --part speed --model .reprise/smollm2-135m
-  reprise bench --json > bench.json`,
+		Example: `  reprise-lab bench
+  reprise-lab bench --part env
+  reprise-lab bench --part speed,tax --rounds 6
+  REPRISE_PYTHON=/tmp/torch/bin/python reprise-lab bench --part speed --model .reprise/smollm2-135m
+  reprise-lab bench --json > bench.json`,
 		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := bench.Run(cmd.Context(), o, cmd.ErrOrStderr())

@@ -52,12 +52,12 @@ its worker killed N times by SIGKILL, in Generate, Update, Snapshot, Commit and 
 Each kill must have left its mark in the run's history. Both curves go to killed.json, and a
 picture of them to killed.svg, in the folder of --out. It ends with status 1 if a state
 fingerprint differs.`,
-		Example: `  reprise learn
-  reprise learn --seeds 1 --only p25-keep25
-  reprise learn --only sokoban
-  reprise learn --only reward-gamed
-  reprise learn --dir .reprise/learn --json
-  reprise learn --only smol-bandit --killed 9`,
+		Example: `  reprise-lab learn
+  reprise-lab learn --seeds 1 --only p25-keep25
+  reprise-lab learn --only sokoban
+  reprise-lab learn --only reward-gamed
+  reprise-lab learn --dir .reprise/learn --json
+  reprise-lab learn --only smol-bandit --killed 9`,
 		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("killed") {

@@ -36,10 +36,10 @@ Whatever fails is a line of the summary. After each part the folder --out has al
 known, in ` + gpu.ReportFile + ` and ` + gpu.SummaryFile + `. The exit status is 1 if a part failed.
 
 The parts are ` + strings.Join(gpu.Parts(), ", ") + `.`,
-		Example: `  reprise gpu --plugin cuda13 --out results
-  reprise gpu --plugin cuda13 --out results --part device,self-test,goldens
-  reprise gpu --plugin cuda13 --part smol-bandit,smol-frozenlake --model smol.gguf.0,smol.gguf.1 --limit 9m
-  reprise gpu --tiny --out results        # on a CPU: only that the parts work`,
+		Example: `  reprise-lab gpu --plugin cuda13 --out results
+  reprise-lab gpu --plugin cuda13 --out results --part device,self-test,goldens
+  reprise-lab gpu --plugin cuda13 --part smol-bandit,smol-frozenlake --model smol.gguf.0,smol.gguf.1 --limit 9m
+  reprise-lab gpu --tiny --out results        # on a CPU: only that the parts work`,
 		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if child != "" {

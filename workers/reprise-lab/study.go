@@ -45,12 +45,12 @@ all from one warm start: ` + strings.Join(methods.Names(), ", ") + `.
 Each run ends after --tokens, those that a search drops with them. The runs are the trials
 of one Sweep on a dev stack in FOLDER/dev, where an interrupted study continues. Records, a
 table with t intervals and a plot are written to --out; a run with a record is not made again.`,
-		Example: `  reprise study
-  reprise study --seeds 3 --only 'starpo-s-*'
-  reprise study --planted --seeds 3
-  reprise study --planted --planted-rate 0.01 --planted-supervised demonstrations
-  reprise study --mechanism
-  reprise study --methods --tokens 20000 --only starpo,tsr`,
+		Example: `  reprise-lab study
+  reprise-lab study --seeds 3 --only 'starpo-s-*'
+  reprise-lab study --planted --seeds 3
+  reprise-lab study --planted --planted-rate 0.01 --planted-supervised demonstrations
+  reprise-lab study --mechanism
+  reprise-lab study --methods --tokens 20000 --only starpo,tsr`,
 		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if mechanisms {
