@@ -107,19 +107,19 @@ func byTargets(b Batch, o credit.Options) ([][]float64, error) {
 	}
 	sum, visits := map[Decision]float64{}, map[Decision]float64{}
 	state := func(d Decision) Decision { d.Action = 0; return d }
-	learned := make([][]float64, len(b.Decisions))
+	given := make([][]float64, len(b.Decisions))
 	for row, turns := range b.Decisions {
 		for k, d := range turns {
 			target := targets[0][b.Turns[row][k].To-1]
-			targets, learned[row] = targets[1:], append(learned[row], target)
+			targets, given[row] = targets[1:], append(given[row], target)
 			sum[state(d)] += target
 			visits[state(d)]++
 		}
 	}
 	for row, turns := range b.Decisions {
 		for k, d := range turns {
-			learned[row][k] -= sum[state(d)] / visits[state(d)]
+			given[row][k] -= sum[state(d)] / visits[state(d)]
 		}
 	}
-	return credit.OverTurns(learned, b.Turns, b.Lengths)
+	return credit.OverTurns(given, b.Turns, b.Lengths)
 }
