@@ -48,8 +48,7 @@ platform:
 build: platform ## the programs: bin/reprise, and bin/reprise-lab, which measures
 	$(GO) build -ldflags '$(BUILD)' -o bin/ ./workers/reprise ./workers/reprise-lab
 
-# What a user of runs needs.
-program: platform
+program: platform ## bin/reprise alone: what a user of runs needs
 	$(GO) build -ldflags '$(BUILD)' -o bin/reprise ./workers/reprise
 
 ifeq ($(REPRISE_TEMPORAL),)

@@ -14,7 +14,7 @@ import (
 // TestPretrained trains adapters over SmolLM2-135M-Instruct for three iterations with its worker
 // killed in the second update, and again undisturbed, to the same bytes. It does not run beside
 // others, because it needs both cores. Adapters, because two snapshots of all weights are 3 GB;
-// `reprise learn --killed` trains those.
+// `reprise-lab learn --killed` trains those.
 func TestPretrained(t *testing.T) {
 	folder, err := filepath.Abs(filepath.Join("..", "..", pretrained.Folder))
 	require.NoError(t, err)

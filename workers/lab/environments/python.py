@@ -1,4 +1,4 @@
-# What gym-sokoban and gymnasium make in a second, for `reprise bench`. The
+# What gym-sokoban and gymnasium make in a second, for `reprise-lab bench`. The
 # argument is how many seconds each kind is measured for. Only what compares is
 # timed: no environment is made, drawn as a picture or reset within it.
 import importlib.metadata

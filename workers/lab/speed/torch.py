@@ -1,4 +1,4 @@
-# What torch and transformers make of a policy's work in `reprise bench`. The argument is a
+# What torch and transformers make of a policy's work in `reprise-lab bench`. The argument is a
 # folder with the policy, as transformers loads it, and with work.json: threads, rows and
 # settings. Each line of the input names a kind of work, which is done once; the answer is a
 # line of JSON with the seconds that it took, and the processor's.

@@ -192,7 +192,7 @@ func TestRecordsOfProcesses(t *testing.T) {
 	require.Len(t, all, 16)
 }
 
-// TestKeptStudy: docs/study is what `reprise study --out docs/study` leaves there: its
+// TestKeptStudy: docs/study is what `reprise-lab study --out docs/study` leaves there: its
 // records are written as they are, and its tables and plots are drawn from them.
 func TestKeptStudy(t *testing.T) {
 	kept := Folder(filepath.Join("..", "..", "..", "docs", "study"))
