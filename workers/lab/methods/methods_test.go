@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/workers/lab/study"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -83,16 +84,16 @@ func TestRecordOfManifests(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []Record{other, r}, got)
 
-	text, err := os.ReadFile(filepath.Join(folder, RecordsFile))
+	text, err := os.ReadFile(filepath.Join(folder, study.RecordsFile))
 	require.NoError(t, err)
 	for _, broken := range []string{
 		strings.Replace(string(text), `"until":150`, `"until":1500`, 1), strings.Replace(string(text), `"tsr"`, `"none"`, 1),
 		strings.Replace(string(text), `"seed":2`, `"seed":2,"more":1`, 1), string(text[:len(text)-9]), strings.Replace(string(text), "[100,200]", "[200,100]", 1),
 		strings.Replace(string(text), `"until":150`, `"until":160`, 1),
 	} {
-		require.NoError(t, os.WriteFile(filepath.Join(folder, RecordsFile), []byte(broken), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, study.RecordsFile), []byte(broken), 0o600))
 		_, err := Read(folder)
-		require.ErrorIs(t, err, ErrRecord)
+		require.ErrorIs(t, err, study.ErrRecord)
 	}
 }
 

@@ -18,12 +18,6 @@ import (
 	"github.com/reprise-rl/reprise/workers/lab/study"
 )
 
-// RecordsFile is the file of the runs' records, one a line, in the order of Methods and of seeds.
-const RecordsFile = "records.jsonl"
-
-// ErrRecord is the kind of errors about a record that cannot be used.
-var ErrRecord = errors.New("not a record of this study")
-
 // Record holds what a run showed. It has no times and no paths: the same program on a device of
 // the same fingerprint computes the same bytes.
 type Record struct {
@@ -111,14 +105,14 @@ func decode(line []byte) (Record, error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil {
-		return r, fmt.Errorf("%w: %w", ErrRecord, err)
+		return r, fmt.Errorf("%w: %w", study.ErrRecord, err)
 	}
 	if order(r.Method) < 0 {
-		return r, fmt.Errorf("unknown method %q: %w", r.Method, ErrRecord)
+		return r, fmt.Errorf("unknown method %q: %w", r.Method, study.ErrRecord)
 	}
 	n := len(r.Tokens)
 	if n == 0 || len(r.Rewards) != n || len(r.Successes) != n || len(r.Trajectories) != n || !slices.IsSorted(r.Tokens) || r.Tokens[n-1] < r.Until {
-		return r, fmt.Errorf("the iterations of %s do not fit its %d tokens: %w", r.Name(), r.Until, ErrRecord)
+		return r, fmt.Errorf("the iterations of %s do not fit its %d tokens: %w", r.Name(), r.Until, study.ErrRecord)
 	}
 	return r, nil
 }
@@ -126,7 +120,7 @@ func decode(line []byte) (Record, error) {
 // Read reads the records of a folder; none if it has no file of them. They must be of one number of
 // tokens, and those of a seed of one device: devices may differ in bits, as seeds do, but methods are not compared across them.
 func Read(folder string) ([]Record, error) {
-	place := filepath.Join(folder, RecordsFile)
+	place := filepath.Join(folder, study.RecordsFile)
 	text, err := os.ReadFile(place)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read the records: %w", err)
@@ -139,7 +133,7 @@ func Read(folder string) ([]Record, error) {
 		}
 		for _, other := range all {
 			if r.Until != other.Until || r.Seed == other.Seed && r.Fingerprint != other.Fingerprint {
-				return nil, fmt.Errorf("%s: %s is of other tokens or of another device than %s: use another --out: %w", place, r.Name(), other.Name(), ErrRecord)
+				return nil, fmt.Errorf("%s: %s is of other tokens or of another device than %s: use another --out: %w", place, r.Name(), other.Name(), study.ErrRecord)
 			}
 		}
 		all = append(all, r)
@@ -160,25 +154,10 @@ func save(folder string, records []Record) error {
 		}
 		lines.Write(append(line, '\n'))
 	}
-	return write(folder, RecordsFile, lines.Bytes())
+	return study.Folder(folder).Write(study.RecordsFile, lines.Bytes())
 }
 
 // order is the place of a method in Methods; −1 if it is not there.
 func order(method string) int {
 	return slices.IndexFunc(Methods, func(m Method) bool { return m.Name == method })
-}
-
-// write writes a file of the folder, whole or not at all.
-func write(folder, name string, body []byte) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	place := filepath.Join(folder, name)
-	if err := os.WriteFile(place+".part", body, 0o644); err != nil {
-		return fmt.Errorf("write %s: %w", place, err)
-	}
-	if err := os.Rename(place+".part", place); err != nil {
-		return fmt.Errorf("write %s: %w", place, err)
-	}
-	return nil
 }

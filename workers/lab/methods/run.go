@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/workers"
+	"github.com/reprise-rl/reprise/workers/lab/study"
 )
 
 // Options select what is run and where its records are.
@@ -141,7 +142,8 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(write(o.Out, "table.md", []byte(table)), write(o.Out, "success.svg", plotted)); err != nil {
+	folder := study.Folder(o.Out)
+	if err := errors.Join(folder.Write("table.md", []byte(table)), folder.Write("success.svg", plotted)); err != nil {
 		return err
 	}
 	fmt.Fprint(out, table)
