@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/methods"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -172,7 +173,8 @@ func TestCreditOfParts(t *testing.T) {
 	for _, c := range read[run.ComponentRow](p, *selected.Tables.Ref(activities.ComponentsTable)) {
 		components[c.Row][map[string]int{"first_attempt": 2, "length": 3}[c.Component]] += c.Value
 	}
-	want, err := credit.GDPO(components, []float64{1, 1, .5, -2}, groups, mask, credit.Options(in.Settings.Credit))
+	input := credit.Input{Parts: components, PartWeights: []float64{1, 1, .5, -2}, Groups: groups, Mask: mask}
+	want, _, err := methods.Compute(input, credit.Options(in.Settings.Credit))
 	require.NoError(t, err)
 	for i, r := range p.batch(out.Batch) {
 		require.InDelta(t, want[i][0], first(r), 1e-5, "row %d", i)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,15 +17,28 @@ import (
 
 // TestMethodsGolden wants a test that reads each golden of a method: those of the
 // repository and those of $REPRISE_GOLDENS. A golden that nobody reads would pass unseen.
+// Two packages that each compute a part have each their copy, which are equal: a room of
+// model/methods can be deleted alone.
 func TestMethodsGolden(t *testing.T) {
 	readers := readersBelow(t, "..")
-	copies := map[string]string{} // the package of each
-	for _, packages := range []string{"..", filepath.Join("..", "*")} {
+	copies := map[string][]string{} // the packages of each
+	content := map[string]string{}
+	for _, packages := range []string{"..", filepath.Join("..", "*"), filepath.Join("..", "*", "*")} {
 		files, err := filepath.Glob(filepath.Join(packages, "testdata", Methods, "*"))
 		require.NoError(t, err)
 		for _, path := range files {
-			copies[methodOf(path)] = filepath.Dir(filepath.Dir(filepath.Dir(path)))
+			name := methodOf(path)
+			copies[name] = append(copies[name], filepath.Dir(filepath.Dir(filepath.Dir(path))))
+			b, err := os.ReadFile(path)
+			require.NoError(t, err)
+			if other, twice := content[name]; twice {
+				require.Equal(t, other, string(b), "copies of golden %s", name)
+			}
+			content[name] = string(b)
 		}
+	}
+	for _, packages := range copies {
+		slices.Sort(packages)
 	}
 	require.Equal(t, copies, readers, "the packages with copies of goldens, and those whose tests read them")
 	root := os.Getenv(Env)
@@ -46,12 +60,12 @@ func TestMethodsGolden(t *testing.T) {
 
 func methodOf(path string) string { return strings.TrimSuffix(filepath.Base(path), ".json") }
 
-// readersBelow maps each method's name to the folder of the package whose tests read its
+// readersBelow maps each method's name to the folders of the packages whose tests read its
 // golden: a call of golden.ReadMethod with the name as a literal, in a function with
 // Golden in its name, so that -run Golden runs it.
-func readersBelow(t *testing.T, root string) map[string]string {
+func readersBelow(t *testing.T, root string) map[string][]string {
 	t.Helper()
-	readers := map[string]string{}
+	readers := map[string][]string{}
 	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
@@ -68,14 +82,18 @@ func readersBelow(t *testing.T, root string) map[string]string {
 			ast.Inspect(f, func(n ast.Node) bool {
 				if name, ok := methodRead(n); ok {
 					reader := filepath.Dir(path)
-					require.Contains(t, []string{"", reader}, readers[name], "two packages read golden %s", name)
-					readers[name] = reader
+					if !slices.Contains(readers[name], reader) {
+						readers[name] = append(readers[name], reader)
+					}
 				}
 				return true
 			})
 		}
 		return nil
 	}))
+	for _, folders := range readers {
+		slices.Sort(folders)
+	}
 	return readers
 }
 

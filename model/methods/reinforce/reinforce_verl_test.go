@@ -1,4 +1,4 @@
-package credit
+package reinforce
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/golden"
 )
 
@@ -37,7 +38,7 @@ func TestReinforcePlusPlusVerl(t *testing.T) {
 			golden.Near(t, c.Want[row], got[row], 1e-6, "case %d, row %d", i, row)
 		}
 		_, err = ReinforcePlusPlusVerl(c.TokenRewards, mask, 2)
-		require.ErrorIs(t, err, ErrInput)
+		require.ErrorIs(t, err, credit.ErrInput)
 		_, err = ReinforcePlusPlusVerl(nil, mask, 1)
 		require.Error(t, err)
 	}
