@@ -32,7 +32,7 @@ func TestContributingShowsFiles(t *testing.T) {
 		require.NoError(t, os.WriteFile(page, []byte(text), 0o644))
 	}
 	shown := whole.FindAllStringSubmatch(text, -1)
-	require.Len(t, shown, 2, "an algorithm and a selection method")
+	require.Len(t, shown, 3, "an algorithm, a term of the loss and a selection method")
 	for _, m := range shown {
 		require.Equal(t, read(t, filepath.Join("..", m[1])), m[2], "go test ./docs -update writes %s anew", m[1])
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/gomlx/core/graph"
+
+	"github.com/reprise-rl/reprise/model/loss/terms"
 )
 
 // Places in the optimizer's numbers.
@@ -145,12 +147,13 @@ func (p *Programs) decide(s *State, acc *accumulated) (report, error) {
 	if err != nil {
 		return report{}, err
 	}
-	var r report
+	var named []float64
 	for _, x := range metrics {
-		r.metrics = append(r.metrics, float64(x))
+		named = append(named, float64(x))
 	}
+	r := report{metrics: p.layout().Report(named)}
 	r.norm = float64(float32(math.Sqrt(float64(sum))))
-	r.skipped = !finite(r.norm) || !finite(r.metrics[metricLoss])
+	r.skipped = !finite(r.norm) || !finite(r.metrics[terms.Loss])
 	return r, nil
 }
 

@@ -6,6 +6,8 @@ import (
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/gomlx/core/graph"
+
+	"github.com/reprise-rl/reprise/model/net/losses"
 )
 
 // buildBackward is the policy's backward program. Its inputs are the inputs and outputs of
@@ -19,10 +21,17 @@ func (p *Programs) buildBackward(in *inputs) []*graph.Node {
 	b := p.batchInputs(in)
 	lp, entropy, logSum := in.next(p.net.wide, n), in.next(p.net.wide, n), in.next(p.net.wide, n)
 	saved := p.savedInputs(in)
-	columns := in.columns(p.net.wide, p.sh.Loss.reads(Settings{}, false), n)
-	l := p.policyLoss(lp, entropy, columns, in.next(p.net.wide, p.sh.Loss.knobCount()))
-	grads := p.pullScores(w, saved, b, entropy, logSum, l.byLogProb, l.byEntropy)
-	return p.addUp(in, grads, l.metrics, metricRatio)
+	l := p.policyLoss(in, lp, entropy)
+	grads := p.pullScores(w, saved, b, entropy, logSum, l.ByLogProb, l.ByEntropy)
+	return p.addUp(in, grads, l.Metrics)
+}
+
+// policyLoss is the loss of the policy, whose columns and knobs are declared as inputs.
+func (p *Programs) policyLoss(in *inputs, lp, entropy *graph.Node) losses.Derivatives {
+	of := p.layout()
+	columns := in.columns(p.net.wide, of.Columns, p.sh.MicroBatch*p.sh.Sequence)
+	sizes := losses.Sizes{Rows: p.sh.MicroBatch, Width: p.sh.Sequence, Turns: p.sh.Loss.Turns, Wide: p.net.wide}
+	return losses.Policy(p.sh.Loss, sizes, lp, entropy, columns, in.next(p.net.wide, len(of.Knobs)))
 }
 
 // pullScores propagates the derivatives of the loss by log-probs and entropies back
@@ -59,8 +68,8 @@ func (p *Programs) pullLayers(grads gradientNodes, saved saved, dx *graph.Node, 
 
 // addUp adds gradients and metrics to the sums so far, in the memory of the sums. It declares
 // as inputs whether this micro-batch is the first, whose sums are not read, and the sums. The
-// metric at index largest is combined by maximum instead of sum.
-func (p *Programs) addUp(in *inputs, grads []*graph.Node, metrics *graph.Node, largest int) []*graph.Node {
+// metrics that are maxima are combined by maximum instead of sum.
+func (p *Programs) addUp(in *inputs, grads []*graph.Node, metrics *graph.Node) []*graph.Node {
 	first := in.next(dtypes.Bool)
 	for i, t := range p.c.Tensors() {
 		sum := in.donated(i, p.net.wide, t.Shape...)
@@ -69,6 +78,25 @@ func (p *Programs) addUp(in *inputs, grads []*graph.Node, metrics *graph.Node, l
 	before := in.next(p.net.wide, metrics.Shape().Size())
 	total, most := graph.Add(before, metrics), graph.Max(before, metrics)
 	place := graph.Iota(in.g, metrics.Shape(), 0)
-	total = graph.Where(graph.Equal(place, scalar(place, float32(largest))), most, total)
+	total = graph.Where(p.maxima(place), most, total)
 	return append(grads, graph.Where(first, metrics, total))
+}
+
+// maxima marks the places of the metrics that are maxima.
+func (p *Programs) maxima(place *graph.Node) *graph.Node {
+	var out *graph.Node
+	for i, m := range p.layout().Metrics {
+		if !m.Largest {
+			continue
+		}
+		at := graph.Equal(place, scalar(place, float32(i)))
+		if out != nil {
+			at = graph.LogicalOr(out, at)
+		}
+		out = at
+	}
+	if out == nil {
+		return graph.Equal(place, scalar(place, -1)) // none
+	}
+	return out
 }

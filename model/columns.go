@@ -7,6 +7,7 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 
 	"github.com/reprise-rl/reprise/model/batch"
+	"github.com/reprise-rl/reprise/model/net/losses"
 )
 
 // read is a column that a loss reads, one number for each token.
@@ -20,24 +21,16 @@ type read struct {
 	unused    bool    // the step does not use it: it is 0 everywhere
 }
 
-// columnNodes are the columns of a loss in its program, wide [n] each. Every loss has weight and share; the
-// others are those that it reads.
-type columnNodes struct {
-	weight *graph.Node // in the loss
-	share  *graph.Node // in the means of the metrics; above 0 for tokens that are trained on
-	own    map[batch.Column]*graph.Node
-}
-
 // everyLoss is how many columns every loss has: weight and share.
 const everyLoss = 2
 
 // columns declares the input with the columns of a loss, [everyLoss + reads, n].
-func (in *inputs) columns(dtype dtypes.DType, reads []read, n int) columnNodes {
+func (in *inputs) columns(dtype dtypes.DType, reads []batch.Column, n int) losses.Columns {
 	all := in.next(dtype, everyLoss+len(reads), n)
 	at := func(i int) *graph.Node { return graph.Reshape(graph.Slice(all, graph.AxisRange(i, i+1)), n) }
-	out := columnNodes{weight: at(0), share: at(1), own: map[batch.Column]*graph.Node{}}
-	for i, r := range reads {
-		out.own[r.of] = at(everyLoss + i)
+	out := losses.Columns{Weight: at(0), Share: at(1), Own: map[batch.Column]*graph.Node{}}
+	for i, c := range reads {
+		out.Own[c] = at(everyLoss + i)
 	}
 	return out
 }

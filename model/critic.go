@@ -9,6 +9,8 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 
 	"github.com/reprise-rl/reprise/model/batch"
+	"github.com/reprise-rl/reprise/model/loss/terms"
+	"github.com/reprise-rl/reprise/model/net/losses"
 )
 
 // Critic returns the configuration of the policy's critic: the same backbone with a value head
@@ -108,12 +110,12 @@ func (p *Programs) ValuesAll(ctx context.Context, s *State, batches []batch.Micr
 }
 
 // CriticUpdate applies one AdamW step to a critic on a minibatch, given as
-// micro-batches in order, with the clipped value loss (valueLoss):
+// micro-batches in order, with the clipped value loss (terms.Squared):
 //
 //	L = ½·Σ w·max((V − G)², (clip(V, V_old − ε, V_old + ε) − G)²)
 //
-// of Returns G and OldValues V_old. With LossOptions.Promises the loss is the cross-entropy
-// (promiseLoss), and Clip must be 0. Otherwise it behaves like Update.
+// of Returns G and OldValues V_old. With terms.Promise the loss is the cross-entropy
+// of chances, and Clip must be 0. Otherwise it behaves like Update.
 func (p *Programs) CriticUpdate(ctx context.Context, s *State, batches []batch.MicroBatch, k CriticSettings) (*State, CriticMetrics, error) {
 	g, err := p.criticGradient(batches, k)
 	st, m, err := train(ctx, s, g, err)
@@ -139,16 +141,16 @@ func (p *Programs) criticGradient(batches []batch.MicroBatch, k CriticSettings) 
 	if err := k.check(); err != nil {
 		return nil, err
 	}
-	if p.sh.Loss.Promises && k.Clip != 0 {
+	if p.sh.Loss.Value == terms.Promise && k.Clip != 0 {
 		return nil, fmt.Errorf("%w: a Clip of values that are logits", ErrInput)
 	}
-	all, tokens, err := p.packAll(batches, k.reads())
+	all, tokens, err := p.packAll(batches, k.reads(p.sh.Loss))
 	if err != nil {
 		return nil, err
 	}
-	return newGradient(p, all, pass{knobs: k.knobs()}, k.Optimizer, func(r report) CriticMetrics {
+	return newGradient(p, all, pass{knobs: k.knobs(p.sh.Loss)}, k.Optimizer, func(r report) CriticMetrics {
 		return CriticMetrics{
-			Loss: r.metrics[metricLoss], ClipFraction: r.metrics[criticMetricClip], ValueMean: r.metrics[criticMetricMean],
+			Loss: r.metrics[terms.Loss], ClipFraction: r.metrics[terms.ValueClipFraction], ValueMean: r.metrics[terms.ValueMean],
 			GradNorm: r.norm, Skipped: r.skipped, Tokens: tokens,
 		}
 	}), nil
@@ -198,15 +200,15 @@ func (p *Programs) buildCriticBackward(in *inputs) []*graph.Node {
 	w := p.net.weights(in)
 	b := p.batchInputs(in)
 	values, saved := in.next(p.net.wide, n), p.savedInputs(in)
-	columns := in.columns(p.net.wide, CriticSettings{}.reads(), n)
-	clip := element(in.next(p.net.wide, 1), 0)
-	lossOf := valueLoss
-	if p.sh.Loss.Promises {
-		lossOf = promiseLoss
-	}
-	byValue, metrics := lossOf(values, columns, clip)
-	const none = -1 // no metric is a maximum
-	return p.addUp(in, p.pullValues(w, saved, b, byValue), metrics, none)
+	byValue, metrics := p.valueLoss(in, values)
+	return p.addUp(in, p.pullValues(w, saved, b, byValue), metrics)
+}
+
+// valueLoss is the loss of the critic, whose columns and knobs are declared as inputs.
+func (p *Programs) valueLoss(in *inputs, values *graph.Node) (byValue, metrics *graph.Node) {
+	of := p.layout()
+	columns := in.columns(p.net.wide, of.Columns, values.Shape().Size())
+	return losses.Critic(p.sh.Loss, values, columns, in.next(p.net.wide, len(of.Knobs)))
 }
 
 // pullValues is pullScores for the critic.
@@ -218,72 +220,19 @@ func (p *Programs) pullValues(w weights, saved saved, b batchNodes, byValue *gra
 }
 
 // knobs are the inputs of the loss: the clip, +Inf if it is off.
-func (k CriticSettings) knobs() []float32 {
-	if k.Clip == 0 {
-		return []float32{float32(math.Inf(1))}
+func (k CriticSettings) knobs(o LossOptions) []float32 {
+	clip := k.Clip
+	if clip == 0 {
+		clip = float32(math.Inf(1))
 	}
-	return []float32{k.Clip}
+	return o.Critic().Pack(terms.Knobs{terms.ValueClip: clip})
 }
 
 // reads are the columns that a critic's loss reads.
-func (k CriticSettings) reads() []read {
-	return []read{{of: batch.Returns, required: true}, {of: batch.OldValues, required: k.Clip != 0}}
-}
-
-// Places of the critic's own metrics.
-const (
-	criticMetricClip = metricLoss + 1 + iota
-	criticMetricMean
-	criticMetricCount
-)
-
-// trained are the tokens that a critic's loss is of, with their weights by batch.Weights and
-// their shares in the means, [n] each.
-type trained struct{ used, zero, weight, share *graph.Node }
-
-func trainedOf(values *graph.Node, columns columnNodes) trained {
-	zero, share := scalar(values, 0), columns.share
-	return trained{used: graph.GreaterThan(share, zero), zero: zero, weight: columns.weight, share: share}
-}
-
-// only is x with zeros at the other tokens, even where x is not finite there.
-func (t trained) only(x *graph.Node) *graph.Node { return graph.Where(t.used, x, t.zero) }
-
-// sum adds a number of each token up, by weights.
-func (t trained) sum(x, weights *graph.Node) *graph.Node {
-	return graph.Reshape(graph.ReduceAllSum(graph.Mul(t.only(x), weights)), 1)
-}
-
-// valueLoss is the loss that trains the critic, with its derivative by the values, [n].
-// Its reference on plain numbers is referenceValue in the tests. Values and columns
-// are [n] each. Tokens that are not trained on have no effect on the results, even if
-// their numbers are not finite.
-func valueLoss(values *graph.Node, columns columnNodes, clip *graph.Node) (byValue, metrics *graph.Node) {
-	t, target, old := trainedOf(values, columns), columns.own[batch.Returns], columns.own[batch.OldValues]
-	clamped := graph.Min(graph.Max(values, graph.Sub(old, clip)), graph.Add(old, clip))
-	plainError, clampedError := graph.Sub(values, target), graph.Sub(clamped, target)
-	plain, bounded := graph.Mul(plainError, plainError), graph.Mul(clampedError, clampedError)
-	// bounded is greater only if the value is outside the bounds. There clamped is constant.
-	clipped := graph.GreaterThan(bounded, plain)
-	square := graph.Mul(graph.Where(clipped, bounded, plain), scalar(values, 0.5))
-	metrics = graph.Concatenate([]*graph.Node{
-		t.sum(square, t.weight), t.sum(graph.ConvertDType(clipped, values.DType()), t.share), t.sum(values, t.share),
-	}, 0)
-	return graph.Mul(t.only(graph.Where(clipped, t.zero, plainError)), t.weight), metrics
-}
-
-// promiseLoss is the loss of a critic whose values f are logits of chances, with its derivative by
-// the values, [n] (AgentPRM, arXiv 2502.10325, soft cross-entropy):
-//
-//	−[G·log σ(f) + (1 − G)·log(1 − σ(f))] = max(f, 0) − G·f + log(1 + e^−|f|)
-//
-// of Returns G, from 0 to 1. Its reference on plain numbers is loss.SoftCrossEntropy. Arguments and
-// metrics are valueLoss's; nothing is clipped, and the mean value is that of σ(f).
-func promiseLoss(values *graph.Node, columns columnNodes, _ *graph.Node) (byValue, metrics *graph.Node) {
-	t, target, chance := trainedOf(values, columns), columns.own[batch.Returns], graph.Sigmoid(values)
-	entropy := graph.Add(graph.Sub(graph.Max(values, t.zero), graph.Mul(target, values)), graph.Log1P(graph.Exp(graph.Neg(graph.Abs(values)))))
-	metrics = graph.Concatenate([]*graph.Node{
-		t.sum(entropy, t.weight), t.sum(graph.ZerosLike(values), t.share), t.sum(chance, t.share),
-	}, 0)
-	return graph.Mul(t.only(graph.Sub(chance, target)), t.weight), metrics
+func (k CriticSettings) reads(o LossOptions) []read {
+	out := readsOf(o.Critic())
+	for i := range out {
+		out[i].required = out[i].of != batch.OldValues || k.Clip != 0
+	}
+	return out
 }

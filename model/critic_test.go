@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
+	"github.com/reprise-rl/reprise/model/loss/terms"
 )
 
 // tinyCritic is programs of a critic, one whose head is not 0 any more, and one
@@ -179,10 +180,10 @@ func TestMicroBatchesAddUpInOrder(t *testing.T) {
 	for seed := range uint64(3) {
 		batches = append(batches, criticBatch(t, p, s, seed))
 	}
-	all, _, err := p.packAll(batches, k.reads())
+	all, _, err := p.packAll(batches, k.reads(p.sh.Loss))
 	require.NoError(t, err)
 	gradient := func(b ...packed) Params {
-		g, _ := gradientsOf(t, p, s, b, pass{knobs: k.knobs()})
+		g, _ := gradientsOf(t, p, s, b, pass{knobs: k.knobs(p.sh.Loss)})
 		return g
 	}
 	whole, a, b, c := gradient(all...), gradient(all[0]), gradient(all[1]), gradient(all[2])
@@ -205,13 +206,13 @@ func TestCriticGradientsAgreeWithDifferences(t *testing.T) {
 		k := criticSettings()
 		k.Clip = c.clip
 		require.NoError(t, batch.Weigh(batches, c.aggregation, 40))
-		all, _, err := p.packAll(batches, k.reads())
+		all, _, err := p.packAll(batches, k.reads(p.sh.Loss))
 		require.NoError(t, err)
-		m := d.minibatch(t, valueLossOnly(d.p), all, k.knobs())
-		said, want := d.agreeWithDifferences(t, trainedCritic(), m, criticMetricClip)
+		m := d.minibatch(t, valueLossOnly(d.p), all, k.knobs(p.sh.Loss))
+		said, want := d.agreeWithDifferences(t, trainedCritic(), m, p.metric(terms.ValueClipFraction))
 		m.free()
-		require.Equal(t, c.clip > 0, said[criticMetricClip] > 0)
-		got, _ := gradientsOf(t, p, s, all, pass{knobs: k.knobs()})
+		require.Equal(t, c.clip > 0, said[p.metric(terms.ValueClipFraction)] > 0)
+		got, _ := gradientsOf(t, p, s, all, pass{knobs: k.knobs(p.sh.Loss)})
 		requireRounded(t, want, got)
 	}
 }
@@ -258,7 +259,7 @@ func TestCriticErrors(t *testing.T) {
 		"a rate":                     second(p.CriticUpdate(bg, s, []batch.MicroBatch{b}, CriticSettings{Optimizer: Optimizer{LearningRate: -1}})),
 		"a critic that generates":    first(p.device.Programs(p.c, nil, Shapes{GenerateRows: 1, PromptTokens: 1, MaxNewTokens: 1})),
 		"a critic with legal ids":    first(p.device.Programs(p.c, make([]bool, 37), Shapes{MicroBatch: 1, Sequence: 4})),
-		"a critic with a dual clip":  first(p.device.Programs(p.c, nil, Shapes{MicroBatch: 1, Sequence: 4, Loss: LossOptions{DualClip: true}})),
+		"a critic with a dual clip":  first(p.device.Programs(p.c, nil, Shapes{MicroBatch: 1, Sequence: 4, Loss: LossOptions{Guards: terms.DualClip}})),
 		"a pair of two policies":     first(PairFingerprint(policy, policy)),
 		"a pair the other way round": first(PairFingerprint(s, policy)),
 	} {

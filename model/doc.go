@@ -38,10 +38,10 @@
 //
 // # Loss
 //
-// policyLoss and valueLoss train, in policyloss.go and valueloss.go. They are tested
+// Package losses computes the losses that train, term by term. They are tested
 // against a reference, the same losses in float64 on plain numbers, and the
 // gradients through the whole network against finite differences of the loss in float64.
-// Programs contain only the parts of the loss that LossOptions select. How tokens are
+// Programs contain only the terms of the loss that LossOptions select. How tokens are
 // averaged is given by their weights (Weigh), the bounds of the ratio may differ by token,
 // and everything else is a knob. A minibatch is one call and one step of the optimizer.
 //

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/model/loss"
+	"github.com/reprise-rl/reprise/model/loss/terms"
 )
 
 // agree compares the gradient of a loss with differences. The weights of loss.CISPO and
@@ -15,9 +16,10 @@ import (
 func (d *doubled) agree(t *testing.T, base Params, m *minibatch, o LossOptions) (metrics []float64, gradient [][]float64) {
 	t.Helper()
 	if o.Surrogate != loss.CISPO && o.Surrogate != loss.DPPOTV {
-		sides := []int{metricClip, metricDualClip}
-		if o.OffPolicyMask {
-			sides = append(sides, metricDropped)
+		of := o.Policy()
+		sides := []int{of.Metric(terms.ClipFraction), of.Metric(terms.DualClipFraction)}
+		if o.Has(terms.OffPolicy) {
+			sides = append(sides, of.Metric(terms.OffPolicyFraction))
 		}
 		return d.agreeWithDifferences(t, base, m, sides...)
 	}
@@ -40,8 +42,8 @@ func (d *doubled) frozenAt(t *testing.T, params []compute.Buffer, m *minibatch) 
 		lp, entropy := in.next(wide, n), in.next(wide, n)
 		by := in.columns(wide, nil, n)
 		in.next(wide, 1) // no knobs
-		sum := graph.ReduceAllSum(graph.Add(graph.Mul(lp, by.weight), graph.Mul(entropy, by.share)))
-		return []*graph.Node{by.weight, by.share, graph.Reshape(sum, 1)}
+		sum := graph.ReduceAllSum(graph.Add(graph.Mul(lp, by.Weight), graph.Mul(entropy, by.Share)))
+		return []*graph.Node{by.Weight, by.Share, graph.Reshape(sum, 1)}
 	}}
 	out := &minibatch{loss: linear, knobs: d.put(t, []float64{0}, 1), metrics: 1}
 	d.p.device.run.Lock()

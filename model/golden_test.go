@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/model/batch"
+	"github.com/reprise-rl/reprise/model/loss/terms"
 )
 
 func TestGoldenLogProbs(t *testing.T) { eachGolden(t, goldenLogProbs) }
@@ -100,7 +101,7 @@ func goldenLogitsLossAndGradients(t *testing.T, dir string, g golden) {
 		b.Mask = append(b.Mask, mask)
 	}
 	grads, metrics := gradients(t, p, s, []batch.MicroBatch{b}, Settings{Temperature: 1}, true)
-	require.InDelta(t, g.Loss, metrics[metricPolicy], 1e-5)
+	require.InDelta(t, g.Loss, metrics[p.metric(terms.PolicyLoss)], 1e-5)
 	for i, ts := range f.Config.Tensors() {
 		want, ok := g.Grads[ts.Name]
 		require.True(t, ok, ts.Name)
@@ -116,9 +117,9 @@ func goldenLogitsLossAndGradients(t *testing.T, dir string, g golden) {
 // gradients downloads a minibatch's gradient and metrics without applying it.
 func gradients(t testing.TB, p *Programs, s *State, b []batch.MicroBatch, k Settings, supervised bool) (Params, []float32) {
 	t.Helper()
-	all, _, err := p.packAll(b, p.sh.Loss.reads(k, supervised))
+	all, _, err := p.packAll(b, k.reads(p.sh.Loss, supervised))
 	require.NoError(t, err)
-	return gradientsOf(t, p, s, all, pass{temperature: k.Temperature, knobs: p.sh.Loss.knobs(k, supervised)})
+	return gradientsOf(t, p, s, all, pass{temperature: k.Temperature, knobs: k.knobs(p.sh.Loss, supervised)})
 }
 
 func gradientsOf(t testing.TB, p *Programs, s *State, all []packed, how pass) (Params, []float32) {

@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
+	"github.com/reprise-rl/reprise/model/loss/terms"
 )
 
 // agreeWithDifferences compares the gradient of the minibatch's loss in float64 with
@@ -50,7 +51,7 @@ func (d *doubled) agreeWithDifferences(t *testing.T, base Params, m *minibatch, 
 			}
 			now, _ := d.losses(t, moved, m, false)
 			free(own)
-			lossAt[side] = now[metricLoss]
+			lossAt[side] = now[0]
 			for _, s := range sides {
 				require.Equal(t, at[s], now[s], "%s: over a kink", what)
 			}
@@ -126,19 +127,19 @@ func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 	}{
 		{"tied", true, defaultLimits, []setting{
 			{name: "token mean", aggregation: loss.TokenMean},
-			{name: "dual clip, k3", o: LossOptions{DualClip: true, KL: loss.K3}, aggregation: loss.SeqMeanTokenSum, rounded: true},
+			{name: "dual clip, k3", o: LossOptions{Guards: terms.DualClip, KL: loss.K3}, aggregation: loss.SeqMeanTokenSum, rounded: true},
 			{name: "sequence, k2", o: LossOptions{Ratio: loss.SequenceRatio, KL: loss.K2}, aggregation: loss.SeqMeanTokenMean, rounded: true},
 			{name: "k1", o: LossOptions{KL: loss.K1}, aggregation: loss.Constant},
 			{name: "turn", o: LossOptions{Ratio: loss.TurnRatio, Turns: 3}, aggregation: loss.TokenMean, rounded: true},
 			{name: "sapo", o: LossOptions{Surrogate: loss.SAPO}, aggregation: loss.SeqMeanTokenMean, rounded: true},
 			{name: "cispo", o: LossOptions{Surrogate: loss.CISPO}, aggregation: loss.TokenMean},
 			{name: "dppo", o: LossOptions{Surrogate: loss.DPPOTV}, aggregation: loss.TokenMean},
-			{name: "off-policy mask", o: LossOptions{OffPolicyMask: true}, aggregation: loss.TokenMean},
+			{name: "off-policy mask", o: LossOptions{Guards: terms.OffPolicy}, aggregation: loss.TokenMean},
 			{name: "rows to imitate, turn, k3", o: LossOptions{Ratio: loss.TurnRatio, Turns: 3, KL: loss.K3, KLByToken: true, Supervised: true}, aggregation: loss.TokenMean, rounded: true},
 		}},
 		{"untied, chunked", false, limits{queries: 5, logits: 37 * 10, prefill: 6}, []setting{
-			{name: "dual clip", o: LossOptions{DualClip: true}, aggregation: loss.Constant, rounded: true},
-			{name: "sequence, dual clip, k3", o: LossOptions{Ratio: loss.SequenceRatio, DualClip: true, KL: loss.K3}, aggregation: loss.SeqMeanTokenMean},
+			{name: "dual clip", o: LossOptions{Guards: terms.DualClip}, aggregation: loss.Constant, rounded: true},
+			{name: "sequence, dual clip, k3", o: LossOptions{Ratio: loss.SequenceRatio, Guards: terms.DualClip, KL: loss.K3}, aggregation: loss.SeqMeanTokenMean},
 			{name: "abs", o: LossOptions{KL: loss.KAbs}, aggregation: loss.TokenMean},
 			{name: "supervised", aggregation: loss.SeqMeanTokenSum, supervised: true},
 		}},
@@ -164,8 +165,8 @@ func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 			for _, c := range n.settings {
 				t.Run(c.name, func(t *testing.T) {
 					p, k := prepare(t, c.o), k.with(c.o)
-					if c.o.DualClip {
-						k.DualClip = 1.5
+					if c.o.Has(terms.DualClip) {
+						k.Knobs = k.Knobs.With(terms.DualClip, 1.5)
 					}
 					if c.o.KL != "" {
 						k.KLCoefficient = 0.5
@@ -180,16 +181,16 @@ func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 							batches[i].Columns[batch.KLCoefficients] = batches[i].Columns[batch.ClipHigh] // any numbers
 						}
 					}
-					all, _, err := p.packAll(batches, p.sh.Loss.reads(k, c.supervised))
+					all, _, err := p.packAll(batches, k.reads(p.sh.Loss, c.supervised))
 					require.NoError(t, err)
-					m := d.minibatch(t, lossOnly(widened(p)), all, p.sh.Loss.knobs(k, c.supervised))
+					m := d.minibatch(t, lossOnly(widened(p)), all, k.knobs(p.sh.Loss, c.supervised))
 					m.metrics = p.metricCount()
 					defer m.free()
 					said, want := d.agree(t, base, m, c.o)
-					require.Equal(t, !c.supervised && c.o.Surrogate != loss.SAPO, said[metricClip] > 0)
-					require.Equal(t, c.o.OffPolicyMask || c.o.Supervised, len(said) > metricCount && said[metricCount] > 0)
-					require.Equal(t, c.o.DualClip, said[metricDualClip] > 0)
-					require.Equal(t, c.o.KL != "", said[metricKL] != 0)
+					require.Equal(t, !c.supervised && c.o.Surrogate != loss.SAPO, said[p.metric(terms.ClipFraction)] > 0)
+					require.Equal(t, c.o.Has(terms.OffPolicy) || c.o.Supervised, len(p.layout().Own()) > 0 && said[p.metric(p.layout().Own()[0].Name)] > 0)
+					require.Equal(t, c.o.Has(terms.DualClip), said[p.metric(terms.DualClipFraction)] > 0)
+					require.Equal(t, c.o.KL != "", said[p.metric(terms.KL)] != 0)
 					if c.rounded {
 						s, err := p.UploadParams(base)
 						require.NoError(t, err)
@@ -230,7 +231,7 @@ func (d *doubled) awayFromKinks(t *testing.T, base Params, o LossOptions) []batc
 				n++
 				off := []float64{-0.7, -0.04, 0.04, 0.7, 25, -25}[n%6]
 				advantage := math.Abs(float64(b.Columns[batch.Advantages][row][at]))
-				if (n+n/6)%2 == 0 && (off != 25 || o.DualClip) { // else the loss is e^20
+				if (n+n/6)%2 == 0 && (off != 25 || o.Has(terms.DualClip)) { // else the loss is e^20
 					advantage = -advantage
 				}
 				if o.Ratio == loss.SequenceRatio || o.Ratio == loss.TurnRatio {

@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
+	"github.com/reprise-rl/reprise/model/loss/terms"
 )
 
 // What was learned from a minibatch: its gradient by each tensor, and the metrics.
@@ -50,15 +51,15 @@ func learnedOf(t *testing.T, c Config, sh Shapes, l limits) learned {
 			batches[i].Columns[batch.OldValues] = batches[i].Columns[batch.Returns]
 		}
 		k := criticSettings()
-		all, _, err := p.packAll(batches, k.reads())
+		all, _, err := p.packAll(batches, k.reads(p.sh.Loss))
 		require.NoError(t, err)
-		grads, metrics := gradientsOf(t, p, s, all, pass{knobs: k.knobs()})
+		grads, metrics := gradientsOf(t, p, s, all, pass{knobs: k.knobs(p.sh.Loss)})
 		return learned{grads, metrics}
 	}
 	k := testSettings()
-	k.DualClip, k.KLCoefficient = 0, 0
-	if sh.Loss.DualClip {
-		k.DualClip = 1.5
+	k.KLCoefficient = 0
+	if sh.Loss.Has(terms.DualClip) {
+		k.Knobs = k.Knobs.With(terms.DualClip, 1.5)
 	}
 	if sh.Loss.KL != "" {
 		k.KLCoefficient = 0.5
@@ -69,7 +70,7 @@ func learnedOf(t *testing.T, c Config, sh Shapes, l limits) learned {
 		batches[i].Columns[batch.RefLogProbs] = batches[i].Columns[batch.OldLogProbs]
 	}
 	grads, metrics := gradients(t, p, s, batches, k, false)
-	require.Zero(t, metrics[metricRatio])
+	require.Zero(t, metrics[p.metric(terms.RatioMax)])
 	return learned{grads, metrics}
 }
 
@@ -86,7 +87,7 @@ func TestKeptActivationsChangeNoBit(t *testing.T) {
 	chunked.queries, chunked.logits, blocks.queries = 3, 37*10, 48
 	small, large := Shapes{MicroBatch: 3, Sequence: 7}, Shapes{MicroBatch: 4, Sequence: 128}
 	options := small
-	options.Loss = LossOptions{Ratio: loss.SequenceRatio, KL: loss.K3, DualClip: true}
+	options.Loss = LossOptions{Ratio: loss.SequenceRatio, KL: loss.K3, Guards: terms.DualClip}
 	for _, test := range []struct {
 		name   string
 		config Config

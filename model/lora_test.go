@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-rl/reprise/model/draw"
 	refs "github.com/reprise-rl/reprise/model/golden"
 	"github.com/reprise-rl/reprise/model/loss"
+	"github.com/reprise-rl/reprise/model/loss/terms"
 )
 
 // tinyLoRA has adapters on some of the linear maps, and of another scale than 1.
@@ -136,7 +137,7 @@ func TestGoldenAdapterGradients(t *testing.T) {
 				}
 			}
 			grads, metrics := gradients(t, p, s, []batch.MicroBatch{b}, Settings{Temperature: 1}, true)
-			require.InDelta(t, g.Loss, metrics[metricPolicy], 1e-5)
+			require.InDelta(t, g.Loss, metrics[p.metric(terms.PolicyLoss)], 1e-5)
 			for i, ts := range g.of.Config.Tensors() {
 				want, ok := g.Grads[strings.Replace(ts.Name, ".weight", ".default.weight", 1)]
 				require.True(t, ok, ts.Name)
@@ -224,11 +225,11 @@ func TestAdapterGradientsAgreeWithDifferences(t *testing.T) {
 	adapters := tinyAdapters(c)
 	batches := d.awayFromKinks(t, adapters, o)
 	require.NoError(t, batch.Weigh(batches, loss.SeqMeanTokenMean, 40))
-	all, _, err := p.packAll(batches, p.sh.Loss.reads(k, false))
+	all, _, err := p.packAll(batches, k.reads(p.sh.Loss, false))
 	require.NoError(t, err)
-	m := d.minibatch(t, lossOnly(widened(p)), all, p.sh.Loss.knobs(k, false))
+	m := d.minibatch(t, lossOnly(widened(p)), all, k.knobs(p.sh.Loss, false))
 	defer m.free()
-	_, want := d.agreeWithDifferences(t, adapters, m, metricClip, metricDualClip)
+	_, want := d.agreeWithDifferences(t, adapters, m, p.metric(terms.ClipFraction), p.metric(terms.DualClipFraction))
 	base, err := p.LoadBase(tinyParams(c.Base()).source())
 	require.NoError(t, err)
 	defer base.Free()
@@ -253,12 +254,12 @@ func TestCriticAdapterGradientsAgreeWithDifferences(t *testing.T) {
 	d := inFloat64(t, q, nil, 1)
 	d.below(t, tinyParams(policy.Base()))
 	b := criticBatch(t, q, s, 1)
-	all, _, err := q.packAll([]batch.MicroBatch{b}, criticSettings().reads())
+	all, _, err := q.packAll([]batch.MicroBatch{b}, criticSettings().reads(q.sh.Loss))
 	require.NoError(t, err)
-	m := d.minibatch(t, valueLossOnly(widened(q)), all, criticSettings().knobs())
+	m := d.minibatch(t, valueLossOnly(widened(q)), all, criticSettings().knobs(q.sh.Loss))
 	defer m.free()
-	_, want := d.agreeWithDifferences(t, tinyAdapters(c), m, criticMetricClip)
-	got, _ := gradientsOf(t, q, s, all, pass{knobs: criticSettings().knobs()})
+	_, want := d.agreeWithDifferences(t, tinyAdapters(c), m, q.metric(terms.ValueClipFraction))
+	got, _ := gradientsOf(t, q, s, all, pass{knobs: criticSettings().knobs(q.sh.Loss)})
 	requireRounded(t, want, got)
 }
 

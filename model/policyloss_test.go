@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
+	"github.com/reprise-rl/reprise/model/loss/terms"
 )
 
 // scoredRows are log-probs and entropies of micro-batches, [row][token].
@@ -109,9 +110,8 @@ func lossOnly(p *Programs) *program {
 	n, wide := p.sh.MicroBatch*p.sh.Sequence, p.net.wide
 	return &program{name: "loss", device: p.device, build: func(in *inputs) []*graph.Node {
 		lp, entropy := in.next(wide, n), in.next(wide, n)
-		columns := in.columns(wide, p.sh.Loss.reads(Settings{}, false), n)
-		l := p.policyLoss(lp, entropy, columns, in.next(wide, p.sh.Loss.knobCount()))
-		return []*graph.Node{l.byLogProb, l.byEntropy, l.metrics}
+		l := p.policyLoss(in, lp, entropy)
+		return []*graph.Node{l.ByLogProb, l.ByEntropy, l.Metrics}
 	}}
 }
 
@@ -135,7 +135,7 @@ func runLoss(t *testing.T, p *Programs, prog *program, b packed, lp, entropy [][
 		v    []float32
 		dims []int
 	}{{shifted(lp), []int{rows * width}}, {shifted(entropy), []int{rows * width}},
-		{b.columns, []int{len(b.columns) / (rows * width), rows * width}}, {p.sh.Loss.knobs(k, supervised), []int{p.sh.Loss.knobCount()}}} {
+		{b.columns, []int{len(b.columns) / (rows * width), rows * width}}, {k.knobs(p.sh.Loss, supervised), []int{len(p.layout().Knobs)}}} {
 		buf, err := upload(p.device, 0, x.v, x.dims...)
 		require.NoError(t, err)
 		args = append(args, buf)
@@ -155,16 +155,19 @@ func runLoss(t *testing.T, p *Programs, prog *program, b packed, lp, entropy [][
 	return byLogProb, byEntropy, metrics
 }
 
+// metric is the place of a metric of the loss.
+func (p *Programs) metric(name string) int { return p.layout().Metric(name) }
+
 // with are the knobs of a surrogate and of the off-policy mask, if a loss has them.
 func (k Settings) with(o LossOptions) Settings {
 	if o.Surrogate == loss.SAPO {
-		k.TauPositive, k.TauNegative = 1, 1.05
+		k.Knobs = k.Knobs.With(terms.TauPositive, 1).With(terms.TauNegative, 1.05)
 	}
 	if o.Surrogate == loss.DPPOTV {
-		k.RatioCap = 1.3
+		k.Knobs = k.Knobs.With(terms.RatioCap, 1.3)
 	}
-	if o.OffPolicyMask {
-		k.OffPolicyLimit = 0.05
+	if o.Has(terms.OffPolicy) {
+		k.Knobs = k.Knobs.With(terms.OffPolicyLimit, 0.05)
 	}
 	return k
 }
@@ -189,8 +192,8 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 		"mean of sums":            {aggregation: loss.SeqMeanTokenSum, spread: 0.6},
 		"mean of means":           {aggregation: loss.SeqMeanTokenMean, spread: 0.6},
 		"constant":                {aggregation: loss.Constant, spread: 0.6},
-		"dual clip":               {o: LossOptions{DualClip: true}, aggregation: loss.TokenMean, dual: 1.5, spread: 0.6},
-		"far off":                 {o: LossOptions{DualClip: true}, aggregation: loss.TokenMean, dual: 3, spread: 15},
+		"dual clip":               {o: LossOptions{Guards: terms.DualClip}, aggregation: loss.TokenMean, dual: 1.5, spread: 0.6},
+		"far off":                 {o: LossOptions{Guards: terms.DualClip}, aggregation: loss.TokenMean, dual: 3, spread: 15},
 		"far off, no dual clip":   {aggregation: loss.TokenMean, spread: 15},
 		"k1":                      {o: LossOptions{KL: loss.K1}, aggregation: loss.TokenMean, spread: 0.5},
 		"k2":                      {o: LossOptions{KL: loss.K2}, aggregation: loss.SeqMeanTokenMean, spread: 0.5},
@@ -203,11 +206,11 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 		"cispo":                   {o: LossOptions{Surrogate: loss.CISPO}, aggregation: loss.TokenMean, spread: 0.6},
 		"cispo, far off":          {o: LossOptions{Surrogate: loss.CISPO, KL: loss.K3}, aggregation: loss.TokenMean, spread: 15},
 		"sapo":                    {o: LossOptions{Surrogate: loss.SAPO}, aggregation: loss.SeqMeanTokenMean, spread: 0.6},
-		"sapo, far off":           {o: LossOptions{Surrogate: loss.SAPO, OffPolicyMask: true}, aggregation: loss.SeqMeanTokenMean, spread: 6},
+		"sapo, far off":           {o: LossOptions{Surrogate: loss.SAPO, Guards: terms.OffPolicy}, aggregation: loss.SeqMeanTokenMean, spread: 6},
 		"dppo":                    {o: LossOptions{Surrogate: loss.DPPOTV}, aggregation: loss.TokenMean, spread: 0.6},
-		"dppo, far off":           {o: LossOptions{Surrogate: loss.DPPOTV, OffPolicyMask: true}, aggregation: loss.TokenMean, spread: 3},
-		"off-policy mask":         {o: LossOptions{OffPolicyMask: true}, aggregation: loss.TokenMean, spread: 0.6},
-		"sequence, all there are": {o: LossOptions{Ratio: loss.SequenceRatio, KL: loss.K3, DualClip: true}, aggregation: loss.SeqMeanTokenMean, dual: 1.3, spread: 0.9},
+		"dppo, far off":           {o: LossOptions{Surrogate: loss.DPPOTV, Guards: terms.OffPolicy}, aggregation: loss.TokenMean, spread: 3},
+		"off-policy mask":         {o: LossOptions{Guards: terms.OffPolicy}, aggregation: loss.TokenMean, spread: 0.6},
+		"sequence, all there are": {o: LossOptions{Ratio: loss.SequenceRatio, KL: loss.K3, Guards: terms.DualClip}, aggregation: loss.SeqMeanTokenMean, dual: 1.3, spread: 0.9},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := testDevice(t).Programs(tiny(), nil, Shapes{MicroBatch: 3, Sequence: 8, Loss: c.o})
@@ -217,7 +220,10 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 			defer prog.finalize()
 			batches, scores := randomMinibatch(c.seed+uint64(len(name)), c.spread)
 			k := testSettings()
-			k.EntropyCoefficient, k.DualClip = 0.25, float32(c.dual)
+			k.EntropyCoefficient = 0.25
+			if c.dual > 0 {
+				k.Knobs = terms.Knobs{terms.DualClip: float32(c.dual)}
+			}
 			k = k.with(c.o)
 			if c.o.KL != "" {
 				k.KLCoefficient = 0.5
@@ -238,8 +244,8 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 			ref, o := referenceBatch(batches, scores, PolicyOptions{
 				Ratio: c.o.Ratio, DualClip: c.dual, Aggregation: c.aggregation, Divisor: 40,
 				EntropyCoefficient: 0.25, KLCoefficient: float64(k.KLCoefficient), KLEstimator: c.o.KL,
-				Surrogate: c.o.Surrogate, TauPositive: float64(k.TauPositive), TauNegative: float64(k.TauNegative), RatioCap: float64(k.RatioCap),
-				OffPolicyMask: c.o.OffPolicyMask, OffPolicyLimit: float64(k.OffPolicyLimit),
+				Surrogate: c.o.Surrogate, TauPositive: float64(k.Knobs[terms.TauPositive]), TauNegative: float64(k.Knobs[terms.TauNegative]), RatioCap: float64(k.Knobs[terms.RatioCap]),
+				OffPolicyMask: c.o.Has(terms.OffPolicy), OffPolicyLimit: float64(k.Knobs[terms.OffPolicyLimit]),
 			})
 			want, err := referencePolicy(ref, o)
 			require.NoError(t, err)
@@ -250,7 +256,7 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 				}
 			}
 			require.NoError(t, batch.Weigh(batches, c.aggregation, 40))
-			all, tokens, err := p.packAll(batches, p.sh.Loss.reads(k, false))
+			all, tokens, err := p.packAll(batches, k.reads(p.sh.Loss, false))
 			require.NoError(t, err)
 			require.Positive(t, tokens)
 
@@ -265,7 +271,7 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 			for i, b := range all {
 				byLogProb, byEntropy, m := runLoss(t, p, prog, b, scores[i].logProbs, scores[i].entropies, k, false)
 				for at, v := range m {
-					if at == metricRatio {
+					if at == p.metric(terms.RatioMax) {
 						metrics[at] = math.Max(metrics[at], float64(v))
 					} else {
 						metrics[at] += float64(v)
@@ -281,19 +287,19 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 				}
 			}
 			for _, x := range []struct {
-				place int
-				want  float64
+				name string
+				want float64
 			}{
-				{metricLoss, want.Loss}, {metricPolicy, want.Policy}, {metricEntropy, want.Entropy}, {metricKL, want.KL},
-				{metricClip, want.ClipFraction}, {metricDualClip, want.DualClipFraction}, {metricBehaviourKL, want.BehaviourKL},
-				{metricApproxKL, want.ApproxKL}, {metricRatio, want.RatioMax},
+				{terms.Loss, want.Loss}, {terms.PolicyLoss, want.Policy}, {terms.Entropy, want.Entropy}, {terms.KL, want.KL},
+				{terms.ClipFraction, want.ClipFraction}, {terms.DualClipFraction, want.DualClipFraction},
+				{terms.BehaviourKL, want.BehaviourKL}, {terms.ApproxKL, want.ApproxKL}, {terms.RatioMax, want.RatioMax},
 			} {
-				requireClose(t, x.want, metrics[x.place], math.Max(1, want.RatioMax), "metric %d", x.place)
+				requireClose(t, x.want, metrics[p.metric(x.name)], math.Max(1, want.RatioMax), x.name)
 			}
 			require.Equal(t, c.o.Surrogate != loss.SAPO, want.ClipFraction > 0)
-			require.Equal(t, c.o.OffPolicyMask, want.DroppedFraction > 0)
-			if c.o.OffPolicyMask {
-				requireClose(t, want.DroppedFraction, metrics[metricDropped], 1)
+			require.Equal(t, c.o.Has(terms.OffPolicy), want.DroppedFraction > 0)
+			if c.o.Has(terms.OffPolicy) {
+				requireClose(t, want.DroppedFraction, metrics[p.metric(terms.OffPolicyFraction)], 1)
 			}
 			require.Equal(t, c.dual > 0, want.DualClipFraction > 0)
 			require.Equal(t, c.o.KL != "", want.KL != 0)
@@ -303,16 +309,17 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 
 // Values at tokens that are not trained on are not read.
 func TestPolicyLossReadsTheMaskOnly(t *testing.T) {
-	p, err := testDevice(t).Programs(tiny(), nil, Shapes{MicroBatch: 3, Sequence: 8, Loss: LossOptions{KL: loss.K2, DualClip: true, Ratio: loss.TurnRatio, Turns: 3, OffPolicyMask: true}})
+	p, err := testDevice(t).Programs(tiny(), nil, Shapes{MicroBatch: 3, Sequence: 8, Loss: LossOptions{KL: loss.K2, Guards: terms.Guards(terms.DualClip, terms.OffPolicy), Ratio: loss.TurnRatio, Turns: 3}})
 	require.NoError(t, err)
 	defer p.Free()
 	prog := lossOnly(p)
 	defer prog.finalize()
 	batches, scores := randomMinibatch(3, 0.5)
 	k := testSettings()
-	k.DualClip, k.KLCoefficient = 2, 0.5
+	k.KLCoefficient = 0.5
+	k.Knobs = terms.Knobs{terms.DualClip: 2}
 	run := func() [][]float32 {
-		all, _, err := p.packAll(batches, p.sh.Loss.reads(k, false))
+		all, _, err := p.packAll(batches, k.reads(p.sh.Loss, false))
 		require.NoError(t, err)
 		a, b, c := runLoss(t, p, prog, all[1], scores[1].logProbs, scores[1].entropies, k, false)
 		return [][]float32{a, b, c}
@@ -337,7 +344,7 @@ func TestPolicyLossReadsTheMaskOnly(t *testing.T) {
 // the weight.
 func TestPolicyGradientIsTheReference(t *testing.T) {
 	for name, o := range map[string]LossOptions{
-		"token":    {DualClip: true, KL: loss.K3},
+		"token":    {Guards: terms.DualClip, KL: loss.K3},
 		"sequence": {Ratio: loss.SequenceRatio, KL: loss.K2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -349,8 +356,8 @@ func TestPolicyGradientIsTheReference(t *testing.T) {
 			defer s.Free()
 			k := testSettings()
 			k.Temperature, k.EntropyCoefficient, k.KLCoefficient = 0.8, 0.25, 0.5
-			if o.DualClip {
-				k.DualClip = 1.5
+			if o.Has(terms.DualClip) {
+				k.Knobs = terms.Knobs{terms.DualClip: 1.5}
 			}
 			batches, scores := randomMinibatch(17, 0.7)
 			for i, b := range batches {
@@ -367,7 +374,7 @@ func TestPolicyGradientIsTheReference(t *testing.T) {
 				}
 			}
 			ref, ro := referenceBatch(batches, scores, PolicyOptions{
-				Ratio: o.Ratio, DualClip: float64(k.DualClip), Aggregation: loss.SeqMeanTokenSum,
+				Ratio: o.Ratio, DualClip: float64(k.Knobs[terms.DualClip]), Aggregation: loss.SeqMeanTokenSum,
 				EntropyCoefficient: 0.25, KLCoefficient: 0.5, KLEstimator: o.KL,
 			})
 			want, err := referencePolicy(ref, ro)
@@ -376,12 +383,12 @@ func TestPolicyGradientIsTheReference(t *testing.T) {
 
 			require.NoError(t, batch.Weigh(batches, loss.SeqMeanTokenSum, 0))
 			got, m := gradients(t, p, s, batches, k, false)
-			requireClose(t, want.Loss, float64(m[metricLoss]), 1)
+			requireClose(t, want.Loss, float64(m[p.metric(terms.Loss)]), 1)
 
 			through := func(weights [][]float64, entropy float32) Params {
 				k := k
 				k.EntropyCoefficient = entropy
-				all, _, err := p.packAll(batches, p.sh.Loss.reads(k, true))
+				all, _, err := p.packAll(batches, k.reads(p.sh.Loss, true))
 				require.NoError(t, err)
 				row := 0
 				for i, b := range batches {
@@ -392,7 +399,7 @@ func TestPolicyGradientIsTheReference(t *testing.T) {
 						row++
 					}
 				}
-				g, _ := gradientsOf(t, p, s, all, pass{temperature: 0.8, knobs: p.sh.Loss.knobs(k, true)})
+				g, _ := gradientsOf(t, p, s, all, pass{temperature: 0.8, knobs: k.knobs(p.sh.Loss, true)})
 				return g
 			}
 			scaled := func(v [][]float64, by float64) [][]float64 {
@@ -424,7 +431,7 @@ func TestPolicyGradientIsTheReference(t *testing.T) {
 // else: no other row's derivative, no other part of the loss, no mean.
 func TestSupervisedRowsBesideOthers(t *testing.T) {
 	const weight, row = 0.03125, 1
-	o := LossOptions{KL: loss.K3, OffPolicyMask: true}
+	o := LossOptions{KL: loss.K3, Guards: terms.OffPolicy}
 	k := testSettings().with(o)
 	k.EntropyCoefficient, k.KLCoefficient = 0.25, 0.5
 	batches, scores := randomMinibatch(3, 0.6)
@@ -436,12 +443,13 @@ func TestSupervisedRowsBesideOthers(t *testing.T) {
 		defer p.Free()
 		prog := lossOnly(p)
 		defer prog.finalize()
-		all, _, err := p.packAll(batches, p.sh.Loss.reads(k, false))
+		all, _, err := p.packAll(batches, k.reads(p.sh.Loss, false))
 		require.NoError(t, err)
 		return runLoss(t, p, prog, all[0], scores[0].logProbs, scores[0].entropies, k, false)
 	}
 	byLogProb, byEntropy, metrics := run(o)
-	require.Len(t, metrics, metricDropped+1)
+	own := o.Policy()
+	require.Len(t, metrics, own.Metric(terms.OffPolicyFraction)+1)
 
 	batches[0].RowWeights[row] = 1
 	var added float64
@@ -456,11 +464,12 @@ func TestSupervisedRowsBesideOthers(t *testing.T) {
 	markRow(&batches[0], row)
 	o.Supervised = true
 	gotLogProb, gotEntropy, got := run(o)
+	place := o.Policy().Metric
 	require.Equal(t, byLogProb, gotLogProb)
 	require.Equal(t, byEntropy, gotEntropy)
-	require.InDelta(t, float64(metrics[metricLoss])+added, float64(got[metricLoss]), 1e-6)
-	require.InDelta(t, added, float64(got[o.metricSupervised()]), 1e-6)
-	require.Equal(t, metrics[metricPolicy:], got[metricPolicy:o.metricSupervised()])
+	require.InDelta(t, float64(metrics[place(terms.Loss)])+added, float64(got[place(terms.Loss)]), 1e-6)
+	require.InDelta(t, added, float64(got[place(terms.SupervisedLoss)]), 1e-6)
+	require.Equal(t, metrics[place(terms.PolicyLoss):], got[place(terms.PolicyLoss):place(terms.SupervisedLoss)])
 
 	// Supervised rows alone have a finite loss.
 	for i := range batches {
@@ -470,6 +479,6 @@ func TestSupervisedRowsBesideOthers(t *testing.T) {
 	}
 	require.NoError(t, batch.Weigh(batches, loss.TokenMean, 0))
 	_, _, got = run(o)
-	require.Equal(t, got[o.metricSupervised()], got[metricLoss])
-	require.Zero(t, got[metricPolicy])
+	require.Equal(t, got[place(terms.SupervisedLoss)], got[place(terms.Loss)])
+	require.Zero(t, got[place(terms.PolicyLoss)])
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/loss"
+	"github.com/reprise-rl/reprise/model/loss/terms"
 )
 
 // A process reward model begins as its policy, and a snapshot of both gives both back.
@@ -66,7 +67,7 @@ func sigmoid(f float64) float64 { return 1 / (1 + math.Exp(-f)) }
 // The loss of promises is loss.SoftCrossEntropy of the chances, and its derivative their difference
 // from the targets.
 func TestPromises(t *testing.T) {
-	p, err := testDevice(t).Programs(tiny().Critic(), nil, Shapes{MicroBatch: 3, Sequence: 7, Loss: LossOptions{Promises: true}})
+	p, err := testDevice(t).Programs(tiny().Critic(), nil, Shapes{MicroBatch: 3, Sequence: 7, Loss: LossOptions{Value: terms.Promise}})
 	require.NoError(t, err)
 	defer p.Free()
 	s, err := p.NewState(trainedCritic())
@@ -113,7 +114,7 @@ func TestPromises(t *testing.T) {
 	for _, bad := range []struct {
 		c  Config
 		sh Shapes
-	}{{tiny(), Shapes{MicroBatch: 3, Sequence: 7, Loss: LossOptions{Promises: true}}}, {tiny().Critic(), Shapes{MicroBatch: 3, Sequence: 7, Loss: LossOptions{Promises: true, DualClip: true}}}} {
+	}{{tiny(), Shapes{MicroBatch: 3, Sequence: 7, Loss: LossOptions{Value: terms.Promise}}}, {tiny().Critic(), Shapes{MicroBatch: 3, Sequence: 7, Loss: LossOptions{Value: terms.Promise, Guards: terms.DualClip}}}} {
 		_, err = testDevice(t).Programs(bad.c, nil, bad.sh)
 		require.ErrorIs(t, err, ErrInput)
 	}

@@ -297,13 +297,13 @@ func checkShapes(c Config, legal []bool, sh Shapes) error {
 	default:
 		return bad("compute dtype %q, must be float32 or bfloat16", sh.ComputeDtype)
 	}
-	if c.ValueHead && (sh.GenerateRows != 0 || sh.Loss != (LossOptions{Promises: sh.Loss.Promises}) || legal != nil) {
+	if c.ValueHead && (sh.GenerateRows != 0 || sh.Loss != (LossOptions{Value: sh.Loss.Value}) || legal != nil) {
 		return bad("a critic neither generates nor has legal ids or a policy's loss")
 	}
-	if !c.ValueHead && sh.Loss.Promises {
+	if !c.ValueHead && sh.Loss.Value != "" {
 		return bad("a policy has no critic's loss")
 	}
-	if err := sh.Loss.check(); err != nil {
+	if err := sh.Loss.Check(); err != nil {
 		return fmt.Errorf("prepare programs: %w", err)
 	}
 	const most = 1 << 24

@@ -92,7 +92,7 @@ type PolicyLoss struct {
 	ByLogProb, ByEntropy [][]float64
 }
 
-// referencePolicy is the reference of policyLoss, which trains. It computes the
+// referencePolicy is the reference of losses.Policy, which trains. It computes the
 // policy's loss on a minibatch (arXiv 1707.06347, equation 7; verl's
 // compute_policy_loss_vanilla and compute_policy_loss_gspo):
 //

@@ -21,7 +21,7 @@ type term struct {
 	clipped, dual   bool
 }
 
-// surrogate is the reference of Programs.surrogate.
+// surrogate is the reference of the surrogates and the dual clip in package losses.
 func (o PolicyOptions) surrogate(x tokenNumbers, c Clip) term {
 	a := x.advantage
 	switch o.Surrogate {

@@ -1,7 +1,7 @@
 // The reference computes the losses of the policy and of the critic on plain numbers:
 // the papers' formulas in float64, each with its gradient by log-probs, entropies or
 // values. It is tested against verl's numbers, worked examples and finite differences,
-// and the losses that train, policyLoss and valueLoss, are tested against it.
+// and the losses that train, those of package losses, are tested against it.
 //
 // Shapes are as in package credit: [rows][tokens], rows of any length, where token t's
 // log-prob and value were computed from ids[<t]. A mask is true at the sampled tokens.

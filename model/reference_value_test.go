@@ -34,7 +34,7 @@ type ValueLoss struct {
 	ByValue [][]float64
 }
 
-// referenceValue is the reference of valueLoss, which trains. It computes the
+// referenceValue is the reference of terms.Squared, which trains. It computes the
 // critic's clipped loss (verl's compute_value_loss, after OpenAI's PPO2):
 //
 //	L = ½·Σ w·max((V − G)², (clip(V, V_old − ε, V_old + ε) − G)²)

@@ -128,8 +128,8 @@ func (p *Programs) addTensor(total, shard []compute.Buffer, k, owner, i int) err
 // addMetrics adds the metrics of a shard to those of the shards before it, in float32.
 func (p *Programs) addMetrics(before, shard []float32) []float32 {
 	out := make([]float32, len(shard))
-	for i := range out {
-		if out[i] = before[i] + shard[i]; i == metricRatio && !p.c.ValueHead {
+	for i, m := range p.layout().Metrics {
+		if out[i] = before[i] + shard[i]; m.Largest {
 			out[i] = max(before[i], shard[i])
 		}
 	}

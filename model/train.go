@@ -15,7 +15,7 @@ type pass struct {
 
 // report is what an update finds before it writes.
 type report struct {
-	metrics []float64 // in the order of the loss
+	metrics map[string]float64 // by name
 	norm    float64
 	skipped bool
 }
@@ -241,15 +241,4 @@ func (p *Programs) backward(s *State, b packed, how pass, acc *accumulated) erro
 	acc.free()
 	acc.grads, acc.metrics = out[:len(out)-1], out[len(out)-1]
 	return nil
-}
-
-// metricCount is the number of metrics of the loss.
-func (p *Programs) metricCount() int {
-	if p.c.ValueHead {
-		return criticMetricCount
-	}
-	if p.sh.Loss.Supervised {
-		return p.sh.Loss.metricSupervised() + 1
-	}
-	return p.sh.Loss.metricSupervised()
 }

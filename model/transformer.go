@@ -80,6 +80,11 @@ func (t network) after(x *graph.Node, others ...*graph.Node) *graph.Node {
 // one cached inside a loop's body cannot be used outside it.
 func scalar(x *graph.Node, v float32) *graph.Node { return graph.ConstAs(x, v) }
 
+// element returns the value of a vector at index i, as a scalar.
+func element(v *graph.Node, i int) *graph.Node {
+	return graph.Reshape(graph.Slice(v, graph.AxisRange(i, i+1)))
+}
+
 // norm is RMSNorm over the last axis of x [n, d].
 func (t network) norm(x, weight *graph.Node) *graph.Node {
 	x = t.widen(x)

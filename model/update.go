@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/reprise-rl/reprise/model/batch"
-	"github.com/reprise-rl/reprise/model/loss"
+	"github.com/reprise-rl/reprise/model/loss/terms"
 )
 
 // Optimizer are AdamW's knobs. All are inputs of the programs: a change does not
@@ -28,19 +28,8 @@ type Settings struct {
 	// ClipLow and ClipHigh bound the ratio to [1 − ClipLow, 1 + ClipHigh], unless
 	// the micro-batch has bounds.
 	ClipLow, ClipHigh float32
-	// DualClip bounds the loss of a token with a negative advantage to −DualClip·A;
-	// above 1 with LossOptions.DualClip, else 0.
-	DualClip float32
-	// TauPositive and TauNegative are loss.SAPO's τ for advantages above 0 and for the
-	// others; above 0 with that surrogate, else 0.
-	TauPositive, TauNegative float32
-	// RatioCap is the largest weight of a token in loss.DPPOTV; above 0 with that
-	// surrogate, else 0.
-	RatioCap float32
-	// OffPolicyLimit is the mean over a row's tokens of old log-prob − log-prob, in nats,
-	// above which LossOptions.OffPolicyMask drops the tokens with a negative advantage
-	// (OPSM of DeepSeek-V3.2); at least 0, and 0 without that option.
-	OffPolicyLimit float32
+	// Knobs are those of the selected terms, by name (package model/loss/terms): each of theirs, and no other.
+	Knobs terms.Knobs
 	// EntropyCoefficient rewards entropy.
 	EntropyCoefficient float32
 	// KLCoefficient penalises distance from the reference policy; 0 without
@@ -72,11 +61,9 @@ type UpdateMetrics struct {
 	// For loss.CISPO and loss.DPPOTV ClipFraction is the fraction of tokens whose weight the
 	// bound caps, or that are not learned from; for loss.SAPO it is 0.
 	ClipFraction, DualClipFraction float64
-	// DroppedFraction is the fraction of tokens that LossOptions.OffPolicyMask dropped.
-	DroppedFraction float64
-	// SupervisedLoss is the sum over the tokens of MicroBatch.Supervised of weight times
-	// negative log-likelihood in nats, a part of Loss; 0 without LossOptions.Supervised.
-	SupervisedLoss float64
+	// Own are the metrics of single terms, by name. SupervisedLoss of package terms is the sum over the tokens of
+	// batch.Supervised of weight times negative log-likelihood in nats, a part of Loss.
+	Own map[string]float64
 	// RatioMax is the largest |ratio − 1| of a token; exactly 0 at the parameters
 	// that scored the batch.
 	RatioMax float64
@@ -92,7 +79,7 @@ type UpdateMetrics struct {
 }
 
 // Update applies one AdamW step on a minibatch, given as micro-batches in order,
-// with the policy-gradient loss (policyLoss). PPO's and GRPO's, by default, is
+// with the policy-gradient loss (losses.Policy). PPO's and GRPO's, by default, is
 //
 //	L = Σ w·max(−ρA, −clip(ρ, 1−low, 1+high)·A) − c·Σ w·entropy + β·Σ w·kl
 //
@@ -179,33 +166,10 @@ func (k *Settings) check(l LossOptions) error {
 		knob{"EntropyCoefficient", k.EntropyCoefficient, -most, most}, knob{"KLCoefficient", k.KLCoefficient, 0, most}); err != nil {
 		return err
 	}
-	switch {
-	case k.Temperature == 0:
+	if k.Temperature == 0 {
 		return fmt.Errorf("%w: a Temperature of 0", ErrInput)
-	case l.KL == "" && k.KLCoefficient != 0:
-		return fmt.Errorf("%w: a KLCoefficient, but the programs were prepared without a KL", ErrInput)
-	case !l.DualClip && k.DualClip != 0:
-		return fmt.Errorf("%w: a DualClip, but the programs were prepared without one", ErrInput)
-	case l.DualClip && !(k.DualClip > 1 && k.DualClip <= most):
-		return fmt.Errorf("%w: DualClip is %v, must be above 1", ErrInput, k.DualClip)
 	}
-	for _, x := range []struct {
-		knob
-		used bool
-	}{
-		{knob{"TauPositive", k.TauPositive, math.SmallestNonzeroFloat32, most}, l.Surrogate == loss.SAPO},
-		{knob{"TauNegative", k.TauNegative, math.SmallestNonzeroFloat32, most}, l.Surrogate == loss.SAPO},
-		{knob{"RatioCap", k.RatioCap, math.SmallestNonzeroFloat32, most}, l.Surrogate == loss.DPPOTV},
-		{knob{"OffPolicyLimit", k.OffPolicyLimit, 0, most}, l.OffPolicyMask},
-	} {
-		if !x.used {
-			x.lo, x.hi = 0, 0
-		}
-		if err := checkKnobs(x.knob); err != nil {
-			return err
-		}
-	}
-	return nil
+	return k.checkTerms(l)
 }
 
 func (p *Programs) update(ctx context.Context, s *State, batches []batch.MicroBatch, k Settings, supervised bool) (*State, UpdateMetrics, error) {
@@ -223,39 +187,24 @@ func (p *Programs) gradient(batches []batch.MicroBatch, k Settings, supervised b
 	if err := k.check(p.sh.Loss); err != nil {
 		return nil, err
 	}
-	all, tokens, err := p.packAll(batches, p.sh.Loss.reads(k, supervised))
+	all, tokens, err := p.packAll(batches, k.reads(p.sh.Loss, supervised))
 	if err != nil {
 		return nil, err
 	}
-	return newGradient(p, all, pass{temperature: k.Temperature, knobs: p.sh.Loss.knobs(k, supervised)}, k.Optimizer,
+	return newGradient(p, all, pass{temperature: k.Temperature, knobs: k.knobs(p.sh.Loss, supervised)}, k.Optimizer,
 		func(r report) UpdateMetrics {
 			m := UpdateMetrics{
-				Loss: r.metrics[metricLoss], PolicyLoss: r.metrics[metricPolicy], Entropy: r.metrics[metricEntropy], KL: r.metrics[metricKL],
-				ClipFraction: r.metrics[metricClip], DualClipFraction: r.metrics[metricDualClip], RatioMax: r.metrics[metricRatio],
-				BehaviourKL: r.metrics[metricBehaviourKL], ApproxKL: r.metrics[metricApproxKL],
+				Loss: r.metrics[terms.Loss], PolicyLoss: r.metrics[terms.PolicyLoss], Entropy: r.metrics[terms.Entropy], KL: r.metrics[terms.KL],
+				ClipFraction: r.metrics[terms.ClipFraction], DualClipFraction: r.metrics[terms.DualClipFraction], RatioMax: r.metrics[terms.RatioMax],
+				BehaviourKL: r.metrics[terms.BehaviourKL], ApproxKL: r.metrics[terms.ApproxKL],
 				GradNorm: r.norm, Skipped: r.skipped, Tokens: tokens,
 			}
-			if p.sh.Loss.OffPolicyMask {
-				m.DroppedFraction = r.metrics[metricDropped]
-			}
-			if p.sh.Loss.Supervised {
-				m.SupervisedLoss = r.metrics[p.sh.Loss.metricSupervised()]
+			for _, own := range p.layout().Own() {
+				if m.Own == nil {
+					m.Own = map[string]float64{}
+				}
+				m.Own[own.Name] = r.metrics[own.Name]
 			}
 			return m
 		}), nil
-}
-
-// forSupervised gives the knobs of the surrogate, which is not computed, values that are in
-// their ranges.
-func (k Settings) forSupervised(l LossOptions) Settings {
-	if l.DualClip && k.DualClip == 0 {
-		k.DualClip = math.MaxFloat32
-	}
-	if l.Surrogate == loss.SAPO {
-		k.TauPositive, k.TauNegative = 1, 1
-	}
-	if l.Surrogate == loss.DPPOTV {
-		k.RatioCap = 1
-	}
-	return k
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/loss"
+	"github.com/reprise-rl/reprise/model/loss/terms"
 )
 
 func valueBatch(batches []batch.MicroBatch, values [][][]float32) ValueBatch {
@@ -30,7 +31,7 @@ func valueLossOnly(p *Programs) *program {
 	n, wide := p.sh.MicroBatch*p.sh.Sequence, p.net.wide
 	return &program{name: "value loss", device: p.device, build: func(in *inputs) []*graph.Node {
 		values := in.next(wide, n)
-		by, metrics := valueLoss(values, in.columns(wide, CriticSettings{}.reads(), n), element(in.next(wide, 1), 0))
+		by, metrics := p.valueLoss(in, values)
 		return []*graph.Node{by, metrics}
 	}}
 }
@@ -54,9 +55,9 @@ func TestValueLossIsTheReference(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, clip > 0, want.ClipFraction > 0)
 			require.NoError(t, batch.Weigh(batches, a, 0))
-			all, _, err := p.packAll(batches, k.reads())
+			all, _, err := p.packAll(batches, k.reads(p.sh.Loss))
 			require.NoError(t, err)
-			metrics := make([]float64, criticMetricCount)
+			metrics := make([]float64, p.metricCount())
 			row := 0
 			for i, b := range all {
 				by, m := runValueLoss(t, p, prog, b, values[i], k)
@@ -70,8 +71,8 @@ func TestValueLossIsTheReference(t *testing.T) {
 					row++
 				}
 			}
-			requireClose(t, want.Loss, metrics[metricLoss], 1)
-			requireClose(t, want.ClipFraction, metrics[criticMetricClip], 1)
+			requireClose(t, want.Loss, metrics[p.metric(terms.Loss)], 1)
+			requireClose(t, want.ClipFraction, metrics[p.metric(terms.ValueClipFraction)], 1)
 		}
 	}
 }
@@ -89,7 +90,7 @@ func runValueLoss(t *testing.T, p *Programs, prog *program, b packed, values [][
 	for _, x := range []struct {
 		v    []float32
 		dims []int
-	}{{flat, []int{n}}, {b.columns, []int{len(b.columns) / n, n}}, {k.knobs(), []int{1}}} {
+	}{{flat, []int{n}}, {b.columns, []int{len(b.columns) / n, n}}, {k.knobs(p.sh.Loss), []int{1}}} {
 		buf, err := upload(p.device, 0, x.v, x.dims...)
 		require.NoError(t, err)
 		args = append(args, buf)
@@ -100,7 +101,7 @@ func runValueLoss(t *testing.T, p *Programs, prog *program, b packed, values [][
 	defer free(out)
 	byValue, err = download[float32](out[0], n)
 	require.NoError(t, err)
-	metrics, err = download[float32](out[1], criticMetricCount)
+	metrics, err = download[float32](out[1], p.metricCount())
 	require.NoError(t, err)
 	return byValue, metrics
 }

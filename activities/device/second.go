@@ -6,6 +6,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/loss/terms"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -46,8 +47,16 @@ func secondKey(rc *run.Context, run activities.Run) programsKey {
 	s, c := rc.Shapes(rc.Training, 1), rc.Train.Credit
 	return programsKey{base: run.Base.Digest, lora: rc.Config.LoRA, second: secondOf(c), values: c.Values(), shapes: model.Shapes{
 		MicroBatch: s.MicroBatch, Sequence: s.Sequence, Narrower: s.Narrower, ComputeDtype: s.ComputeDtype, Keep: s.Keep, Sharded: s.Sharded,
-		Loss: model.LossOptions{Promises: c.Promises()},
+		Loss: model.LossOptions{Value: valueLoss(c)},
 	}}
+}
+
+// valueLoss is the name of the critic's loss, if it is not the usual one.
+func valueLoss(c spec.Credit) string {
+	if c.Promises() {
+		return terms.Promise
+	}
+	return ""
 }
 
 // secondOptimizer are the optimizer's knobs of a second network; what it shares is the policy's.

@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
+	"github.com/reprise-rl/reprise/model/loss/terms"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -271,20 +272,14 @@ func divisor(rc *run.Context, u spec.Update) float64 {
 // modelSettings are the knobs as the update's program takes them.
 func modelSettings(s spec.Settings, rate float64) model.Settings {
 	u := s.Update
-	out := model.Settings{
+	return model.Settings{
 		Optimizer: model.Optimizer{
 			LearningRate: float32(rate), Beta1: float32(u.Beta1), Beta2: float32(u.Beta2),
 			AdamEpsilon: float32(u.AdamEpsilon), WeightDecay: float32(u.WeightDecay), MaxGradNorm: float32(u.MaxGradNorm),
 		},
-		ClipLow: float32(u.ClipLow), ClipHigh: float32(u.ClipHigh), RatioCap: float32(u.Cap()), OffPolicyLimit: float32(u.OffPolicyLimit),
+		ClipLow: float32(u.ClipLow), ClipHigh: float32(u.ClipHigh), Knobs: u.Knobs(),
 		EntropyCoefficient: float32(u.EntropyCoefficient), KLCoefficient: klCoefficient(u), Temperature: float32(s.Rollout.Temperature),
 	}
-	if u.SurrogateLoss().Clips() {
-		out.DualClip = float32(u.DualClip)
-	}
-	positive, negative := u.Taus()
-	out.TauPositive, out.TauNegative = float32(positive), float32(negative)
-	return out
 }
 
 // klCoefficient is the loss's: in the rewards the distance has been counted.
@@ -339,8 +334,8 @@ func (t *stepped) mean(of func(model.UpdateMetrics) float64) canon.Float { retur
 func (t *stepped) likelihood() float64 {
 	sum, n := 0.0, 0.0
 	for _, m := range t.policy {
-		if m.SupervisedLoss != 0 {
-			sum, n = sum+m.SupervisedLoss, n+1
+		if own := m.Own[terms.SupervisedLoss]; own != 0 {
+			sum, n = sum+own, n+1
 		}
 	}
 	return sum / max(n, 1)
@@ -352,6 +347,17 @@ func meanOf[M any](made []M, of func(M) float64) canon.Float {
 		sum += of(m)
 	}
 	return canon.Float(sum / float64(len(made)))
+}
+
+// guardMetrics are the metrics that guards of the loss have of their own.
+func guardMetrics(t spec.Train) []string {
+	var out []string
+	for _, m := range t.Update.Terms(1).Policy().Own() {
+		if m.Name != terms.SupervisedLoss { // which is reported by another name
+			out = append(out, m.Name)
+		}
+	}
+	return out
 }
 
 // metrics are the metrics of a whole update.
@@ -367,8 +373,8 @@ func (u *update) metrics(t spec.Train, made stepped) activities.Metrics {
 	if u.knobs.StopKL > 0 {
 		out["actor/steps_left_out"] = canon.Float(len(u.steps) - len(made.policy))
 	}
-	if t.Update.OffPolicyLimit > 0 {
-		out["actor/off_policy_masked_fraction"] = made.mean(func(m model.UpdateMetrics) float64 { return m.DroppedFraction })
+	for _, own := range guardMetrics(t) {
+		out["actor/"+own] = made.mean(func(m model.UpdateMetrics) float64 { return m.Own[own] })
 	}
 	if t.Update.Supervised.On() {
 		out["supervised/loss"] = canon.Float(made.likelihood() / u.knobs.Supervised.Weight())

@@ -11,7 +11,6 @@ import (
 	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
-	"github.com/reprise-rl/reprise/model/loss"
 	"github.com/reprise-rl/reprise/model/methods"
 	"github.com/reprise-rl/reprise/model/search"
 	"github.com/reprise-rl/reprise/model/tokenizer"
@@ -201,7 +200,7 @@ func (rc *Context) Shapes(s *Task, turn int) model.Shapes {
 		ComputeDtype: rc.Train.Policy.ComputeDtype,
 		Keep:         u.Keeps(),
 		Sharded:      u.Shards > 1,
-		Loss:         lossOptions(u, rc.Training.Turns),
+		Loss:         u.Terms(rc.Training.Turns),
 	}
 	if turn == 1 {
 		sh.SharedPrompts = rc.Train.Rollout.SharedPrompts(s.Groups*s.Slots, s.Slots)
@@ -219,23 +218,6 @@ func (rc *Context) Shapes(s *Task, turn int) model.Shapes {
 // follows from the spec alone.
 func (rc *Context) Keeps(s *Task) bool {
 	return rc.Train.Rollout.KeepValues && s.Suite == nil && s.Turns > 1
-}
-
-// lossOptions are the parts of the loss of runs of at most so many turns.
-func lossOptions(u spec.Update, turns int) model.LossOptions {
-	l := model.LossOptions{Ratio: loss.Ratio(u.Ratio), OffPolicyMask: u.OffPolicyLimit > 0, Supervised: u.Supervised.On()}
-	if s := u.SurrogateLoss(); s.Clips() {
-		l.DualClip = u.DualClip > 0
-	} else {
-		l.Surrogate = s
-	}
-	if l.Ratio == loss.TurnRatio {
-		l.Turns = turns
-	}
-	if u.KLIn == spec.KLLoss {
-		l.KL, l.KLByToken = loss.KLEstimator(u.KLEstimator), u.KLFirstTurn > 0
-	}
-	return l
 }
 
 // scoreMargin rounds the widths of scored rows up, so that few programs serve.

@@ -13,7 +13,6 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
-	"github.com/reprise-rl/reprise/model/loss"
 	"github.com/reprise-rl/reprise/model/search"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -168,7 +167,7 @@ func TestShapes(t *testing.T) {
 	rc.Train.Rollout.ChunkTokens, rc.Train.Rollout.BlockRows, rc.Train.Rollout.PassRows = 5, 2, 0
 	want := model.Shapes{
 		GenerateRows: 8, BlockRows: 2, MicroBatch: 4, PromptTokens: 100, MaxNewTokens: 20, ChunkTokens: 5, Sequence: 256, Narrower: [2]int{128, 64}, ComputeDtype: "bfloat16",
-		Sharded: true, Loss: lossOptions(rc.Train.Update, 3),
+		Sharded: true, Loss: rc.Train.Update.Terms(3),
 	}
 	require.Equal(t, want, rc.Shapes(rc.Training, 1))
 	want.PromptTokens = 230
@@ -201,27 +200,6 @@ func TestShapes(t *testing.T) {
 	require.Equal(t, rc.Train.Rollout.SharedPrompts(8, 2), rc.Shapes(rc.Training, 1).SharedPrompts)
 	require.Positive(t, rc.Shapes(rc.Training, 1).SharedPrompts)
 	require.Zero(t, rc.Shapes(rc.Training, 2).SharedPrompts, "a first turn alone")
-}
-
-// The parts of the loss that a spec has.
-func TestLossOptions(t *testing.T) {
-	for name, c := range map[string]struct {
-		update spec.Update
-		want   model.LossOptions
-	}{
-		"nothing":           {spec.Update{}, model.LossOptions{}},
-		"ratio":             {spec.Update{Ratio: "sequence"}, model.LossOptions{Ratio: "sequence"}},
-		"ratio by turn":     {spec.Update{Ratio: string(loss.TurnRatio)}, model.LossOptions{Ratio: loss.TurnRatio, Turns: 5}},
-		"dual clip":         {spec.Update{DualClip: 3}, model.LossOptions{DualClip: true}},
-		"off policy":        {spec.Update{OffPolicyLimit: .1}, model.LossOptions{OffPolicyMask: true}},
-		"supervised":        {spec.Update{Supervised: spec.Supervised{From: spec.OwnSuccesses}}, model.LossOptions{Supervised: true}},
-		"kl in the loss":    {spec.Update{KLIn: spec.KLLoss, KLEstimator: "k3"}, model.LossOptions{KL: "k3"}},
-		"kl by turn":        {spec.Update{KLIn: spec.KLLoss, KLEstimator: "k3", KLFirstTurn: .5}, model.LossOptions{KL: "k3", KLByToken: true}},
-		"kl in the reward":  {spec.Update{KLIn: spec.KLReward, KLEstimator: "k3", KLFirstTurn: .5}, model.LossOptions{}},
-		"another surrogate": {spec.Update{Surrogate: "sapo", DualClip: 3}, model.LossOptions{Surrogate: "sapo"}},
-	} {
-		require.Equal(t, c.want, lossOptions(c.update, 5), name)
-	}
 }
 
 // Widths that a spec leaves out are filled in, for the run and each suite by itself; those that it has stay. A

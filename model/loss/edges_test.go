@@ -67,11 +67,7 @@ func TestRanges(t *testing.T) {
 	for _, e := range []KLEstimator{"k1", "k2", "k3", "abs"} {
 		require.True(t, e.Valid(), e)
 	}
-	for surrogate, clips := range map[Surrogate]bool{"": true, "clip": true, "cispo": false, "sapo": false, "dppo_tv": false} {
-		require.True(t, surrogate.Valid(), surrogate)
-		require.Equal(t, clips, surrogate.Clips(), surrogate)
-	}
-	require.False(t, KLEstimator("").Valid() || KLEstimator("k4").Valid() || Surrogate("ppo").Valid() || Surrogate("ppo").Clips())
+	require.False(t, KLEstimator("").Valid() || KLEstimator("k4").Valid())
 }
 
 // Probabilities of 0 and 1, equal scores, bounds that are just missed, met and passed.

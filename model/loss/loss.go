@@ -6,8 +6,8 @@
 // models: nothing trains with them yet. BranchWeights are weights where trajectories branch. All of it
 // gives the same bits on machines that fuse products with sums.
 //
-// The losses that train are computed on the device: policyLoss and valueLoss in package
-// model, whose tests compute the same losses in float64.
+// The losses that train are declared in package terms and computed on the device, by package losses;
+// the tests of package model compute the same losses in float64.
 //
 // Shapes are as in package credit: [rows][tokens], rows of any length, where token t's
 // log-prob and value were computed from ids[<t]. A mask is true at the sampled tokens;

@@ -1,7 +1,7 @@
 package loss
 
 // Surrogate names the loss of a token, which its advantage A and the ratio ρ of its
-// probability to the old one give. sg(·) is not differentiated.
+// probability to the old one give. sg(·) is not differentiated. Package terms has the table of them.
 type Surrogate string
 
 const (
@@ -21,12 +21,3 @@ const (
 	// is still learned from.
 	DPPOTV Surrogate = "dppo_tv"
 )
-
-// Valid reports whether s names a surrogate; empty is Clip.
-func (s Surrogate) Valid() bool {
-	return s == "" || s == Clip || s == CISPO || s == SAPO || s == DPPOTV
-}
-
-// Clips reports whether s is Clip, the only one with a dual clip and with ratios of more
-// than a token.
-func (s Surrogate) Clips() bool { return s == "" || s == Clip }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/reprise-rl/reprise/model/loss"
+	"github.com/reprise-rl/reprise/model/loss/terms"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 )
 
@@ -81,7 +82,7 @@ func between(low, high float64) span { return span{low: low, high: high} }
 // default that differs between the starter (a model of about a million parameters,
 // trained from nothing) and a pretrained model is given for both. This table is the only
 // place that says what a field means and what it may be; docs/spec.md is written from it.
-var rules = withOwn([]*rule{
+var rules = withOwn(withKnobs([]*rule{
 	{path: "description", typ: typeString, value: "", source: fromOurs,
 		text: printable(1000), textAllowed: "a text of at most 1000 characters without control characters",
 		doc: "Free text for people; it changes nothing."},
@@ -290,7 +291,7 @@ var rules = withOwn([]*rule{
 		doc: "Linear warm-up of the learning rate over this many iterations."},
 	{path: "update.decay", typ: typeString, value: "constant", enum: []string{"constant", "linear", "cosine"}, source: fromVerl,
 		doc: "How the learning rate falls after the warm-up: it reaches 0 after the last iteration, unless it is constant."},
-	{path: "update.ratio", typ: typeString, value: "token", enum: []string{"token", "turn", "sequence"}, source: fromPaper,
+	{path: "update.ratio", typ: typeString, value: "token", enum: terms.Names(terms.Ratio), source: fromPaper,
 		doc: "The ratio that is clipped: the ratio of each token, or the geometric mean of the ratios of a turn or of a row (GSPO, arXiv 2507.18071)."},
 	{path: "update.clip_low", typ: typeNumber, value: 0.2, span: span{low: 0, high: 1, openLow: true, openHigh: true}, knob: true, source: fromPaper,
 		doc: "The ratio of probabilities is clipped at 1 − clip_low."},
@@ -300,16 +301,8 @@ var rules = withOwn([]*rule{
 		doc: "Bounds by turn, instead of clip_low and clip_high: the first object is for turn 1, the last one also for all turns that follow."},
 	{path: "update.dual_clip", typ: typeNumber, starter: 0.0, loaded: 3.0, span: span{low: 1, high: 1000, openLow: true, zero: "off"}, source: fromVerl + " (clip_ratio_c)",
 		doc: "If the advantage A of a token is negative, its loss is at most −dual_clip × A."},
-	{path: "update.surrogate", typ: typeString, enum: []string{string(loss.Clip), string(loss.CISPO), string(loss.SAPO), string(loss.DPPOTV)}, source: fromPaper + ", clip; the others: docs/algorithms.md",
-		doc: "The loss of a token: the clipped ratio of PPO (clip), a capped weight that keeps the token's gradient (cispo), a smooth gate instead of a clip (sapo), or bounds on the difference of probabilities (dppo_tv). cispo reads `update.clip_high` alone; dppo_tv reads `update.clip_low` and `update.clip_high` as bounds of π − π_old; `update.dual_clip` acts with clip alone. Default: clip."},
-	{path: "update.tau_positive", typ: typeNumber, span: span{low: 0, high: 100, openLow: true}, source: "SAPO (arXiv 2511.20347)",
-		doc: "The τ of sapo for advantages above 0: the larger, the sooner the gate closes. Default: 1."},
-	{path: "update.tau_negative", typ: typeNumber, span: span{low: 0, high: 100, openLow: true}, source: "SAPO (arXiv 2511.20347)",
-		doc: "The τ of sapo for the other advantages. Default: 1.05."},
-	{path: "update.ratio_cap", typ: typeNumber, span: span{low: 0, high: 1e6, openLow: true}, source: fromVerl + " (dppo_tv's clip_ratio_c)",
-		doc: "The largest weight of a token in dppo_tv. Default: 20."},
-	{path: "update.off_policy_limit", typ: typeNumber, span: span{low: 0, high: 1000, openLow: true}, source: "DeepSeek-V3.2; TRL",
-		doc: "Drops the tokens with a negative advantage of a row, if the mean over the row's tokens of log π_old − log π is above this limit, in nats (OPSM). Leave it out for no such mask."},
+	{path: "update.surrogate", typ: typeString, enum: terms.Names(terms.Surrogate), source: fromPaper + ", clip; the others: docs/algorithms.md",
+		doc: surrogatesDoc()},
 	{path: "update.mismatch.regime", typ: typeString, enum: []string{Decoupled, Bypass}, source: fromVerl + " (rollout_correction)",
 		doc: "How rows count that another policy sampled (`freshness`), or a program of other rounding. decoupled: stale rows are scored again when the update begins, the ratio compares with that, and each token has the weight w = π_old/π_rollout. bypass: the sampler's log-probs are the old ones, so the ratio has w in it. Left out: old log-probs are those of the policy that rolled out, without weights."},
 	{path: "update.mismatch.weight", typ: typeString, enum: units(loss.NoWeight, loss.TokenWeight, loss.TurnWeight, loss.SequenceWeight), source: fromVerl + " (rollout_is)",
@@ -350,8 +343,8 @@ var rules = withOwn([]*rule{
 		doc: "Rows of an optimizer step; 0 means all. The order is drawn again in each epoch."},
 	{path: "update.kl_in", typ: typeString, value: "none", enum: []string{KLNone, KLLoss, KLReward}, source: fromPaper + ": StarPO-S has none",
 		doc: "Where the distance from the reference (version 0) counts: nowhere, in the loss (GRPO), or in the rewards (PPO)."},
-	{path: "update.kl_estimator", typ: typeString, value: "k3", enum: []string{"k1", "k2", "k3", "abs"}, source: "GRPO (arXiv 2402.03300); verl: low_var_kl",
-		doc: "How the distance is estimated at a token, with d = log π − log π_ref: k1 is d, k2 is ½d², k3 is exp(−d) + d − 1, and abs is the absolute value of d. In the loss the gradient of k1 has expectation 0; in the reward k1 is unbiased."},
+	{path: "update.kl_estimator", typ: typeString, value: "k3", enum: terms.Names(terms.Distance), source: "GRPO (arXiv 2402.03300); verl: low_var_kl",
+		doc: "How the distance is estimated at a token, with d = log π − log π_ref: " + estimatorsDoc() + ". In the loss the gradient of k1 has expectation 0; in the reward k1 is unbiased."},
 	{path: "update.kl_coefficient", typ: typeNumber, value: 0.001, span: between(0, 1000), knob: true, source: fromPaper,
 		doc: "Weight of the distance; it has an effect if `update.kl_in` is not none."},
 	{path: "update.kl_first_turn", typ: typeNumber, span: span{low: 0, high: 1000, openLow: true}, knob: true, source: "SCoRe (arXiv 2409.12917)",
@@ -444,4 +437,4 @@ var rules = withOwn([]*rule{
 		doc: "The iterations in a row of `stop.success.at_least`, beside which it is given."},
 	{path: "schedule", typ: typeObjects, elements: scheduleRules, most: maxScheduled, source: fromOurs + ", none",
 		doc: "Settings as functions of the iteration, in addition to warm-up and decay of the learning rate. The entries of a field follow each other. What an iteration used is in its manifest's settings. change-knob refuses a field of the schedule."},
-})
+}))

@@ -248,7 +248,7 @@ type Update struct {
 	ClipTurns []Clip  `json:"clip_turns,omitempty"`
 	DualClip  float64 `json:"dual_clip"`
 	// The fields from here to Supervised are 0 or empty where they are left out; see
-	// SurrogateLoss, Taus, Cap, Mismatch and Supervised.
+	// Terms, Knobs, Mismatch and Supervised.
 	Surrogate      string   `json:"surrogate,omitempty"`
 	TauPositive    float64  `json:"tau_positive,omitempty"`
 	TauNegative    float64  `json:"tau_negative,omitempty"`

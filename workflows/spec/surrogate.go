@@ -3,43 +3,131 @@ package spec
 import (
 	"cmp"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/reprise-rl/reprise/infra/strict"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/loss"
+	"github.com/reprise-rl/reprise/model/loss/terms"
 )
 
-// Defaults of the fields of Update that are 0 where they are left out, so that a spec without
-// them has the bytes it had before the fields.
-const (
-	DefaultTauPositive = 1.0
-	DefaultTauNegative = 1.05
-	DefaultRatioCap    = 20.0
-	DefaultMismatchCap = 2.0
-)
+// DefaultMismatchCap is update.mismatch.cap where it is left out: so a spec without it has the bytes it had before the
+// field.
+const DefaultMismatchCap = 2.0
 
-// SurrogateLoss is the loss of a token.
-func (u Update) SurrogateLoss() loss.Surrogate {
-	if u.Surrogate == "" {
-		return loss.Clip
-	}
-	return loss.Surrogate(u.Surrogate)
+// surrogate is the term that is the loss of a token.
+func (u Update) surrogate() terms.Term {
+	t, _ := terms.Find(terms.Surrogate, cmp.Or(u.Surrogate, string(loss.Clip)))
+	return t
 }
 
-// Taus are τ of the surrogate sapo for advantages above 0 and for the others; 0 without it.
-func (u Update) Taus() (positive, negative float64) {
-	if u.SurrogateLoss() != loss.SAPO {
-		return 0, 0
+// Terms are the terms of the loss of runs of at most so many turns. A guard is selected by its first knob.
+func (u Update) Terms(turns int) terms.Selection {
+	s := terms.Selection{Ratio: loss.Ratio(u.Ratio), Supervised: u.Supervised.On()}
+	surrogate := u.surrogate()
+	if surrogate.Name != string(loss.Clip) {
+		s.Surrogate = loss.Surrogate(surrogate.Name)
 	}
-	return cmp.Or(u.TauPositive, DefaultTauPositive), cmp.Or(u.TauNegative, DefaultTauNegative)
+	var guards []string
+	for _, t := range terms.Of(terms.Guard) {
+		if u.knob(t.Knobs[0].Name) > 0 && (surrogate.Units || !t.Units) {
+			guards = append(guards, t.Name)
+		}
+	}
+	s.Guards = terms.Guards(guards...)
+	if s.Ratio == loss.TurnRatio {
+		s.Turns = turns
+	}
+	if u.KLIn == KLLoss {
+		s.KL, s.KLByToken = loss.KLEstimator(u.KLEstimator), u.KLFirstTurn > 0
+	}
+	return s
 }
 
-// Cap is the largest weight of a token in the surrogate dppo_tv; 0 without it.
-func (u Update) Cap() float64 {
-	if u.SurrogateLoss() != loss.DPPOTV {
-		return 0
+// Knobs are the knobs of the terms, by name.
+func (u Update) Knobs() terms.Knobs {
+	var out terms.Knobs
+	for name, about := range u.Terms(1).Own() {
+		out = out.With(name, float32(cmp.Or(u.knob(name), about.Default)))
 	}
-	return cmp.Or(u.RatioCap, DefaultRatioCap)
+	return out
+}
+
+// knob is the field of a knob as it is written: 0 where it is left out.
+func (u Update) knob(name string) float64 {
+	f, _ := field(reflect.ValueOf(u), name, false)
+	return f.Float()
+}
+
+// beforeKnobs is the field of the section update after which those of single terms of the loss stand.
+const beforeKnobs = "update.surrogate"
+
+// withKnobs are the rules with those of the knobs of single terms.
+func withKnobs(rules []*rule) []*rule {
+	var own []*rule
+	for _, t := range terms.Table {
+		for _, k := range t.Knobs {
+			if k.Doc == "" {
+				continue
+			}
+			r := &rule{path: "update." + k.Name, typ: typeNumber, span: span{low: k.Low, high: k.High, openLow: true}, source: k.Source, doc: k.Doc}
+			if k.Default != 0 {
+				r.doc += " Default: " + formatNumber(k.Default) + "."
+			}
+			own = append(own, r)
+		}
+	}
+	at := slices.IndexFunc(rules, func(r *rule) bool { return r.path == beforeKnobs })
+	return slices.Insert(rules, at+1, own...)
+}
+
+// surrogatesDoc says what each surrogate is, and what it reads.
+func surrogatesDoc() string {
+	var are, read []string
+	for _, t := range terms.Of(terms.Surrogate) {
+		are = append(are, t.Doc+" ("+t.Name+")")
+		if t.Note != "" {
+			read = append(read, t.Name+" "+t.Note)
+		}
+	}
+	return "The loss of a token: " + inWords(are, "or") + ". " + strings.Join(append(read, "`update.dual_clip` acts with "+listed(withUnits(), "or")+" alone"), "; ") +
+		". Default: clip."
+}
+
+// estimatorsDoc says what each estimator of the distance is.
+func estimatorsDoc() string {
+	var are []string
+	for _, t := range terms.Of(terms.Distance) {
+		are = append(are, t.Name+" is "+t.Doc)
+	}
+	return inWords(are, "and")
+}
+
+// inWords lists long entries, with a comma before the last.
+func inWords(of []string, last string) string {
+	n := len(of) - 1
+	return strings.Join(of[:n], ", ") + ", " + last + " " + of[n]
+}
+
+// surrogates are the names of surrogates.
+func surrogates(are func(terms.Term) bool) []string {
+	var out []string
+	for _, t := range terms.Of(terms.Surrogate) {
+		if are(t) {
+			out = append(out, t.Name)
+		}
+	}
+	return out
+}
+
+// withUnits are the surrogates whose ratio may be of more than a token.
+func withUnits() []string { return surrogates(func(t terms.Term) bool { return t.Units }) }
+
+// unbounded reports whether a surrogate reads no bounds.
+func unbounded(t terms.Term) bool {
+	return !slices.Contains(t.Reads, batch.ClipLow) && !slices.Contains(t.Reads, batch.ClipHigh)
 }
 
 // Mismatch is how an update treats rows that another policy or program sampled than the one
@@ -98,26 +186,24 @@ func (m Mismatch) weights() []string {
 }
 
 // surrogateRelations are the rules between them and other fields.
-var surrogateRelations = []relation{
+var surrogateRelations = slices.Concat([]relation{
 	{
 		paths: []string{"update.ratio", "update.surrogate"},
-		doc:   "update.ratio is token, or update.surrogate is clip: the other surrogates are made of tokens' ratios.",
+		doc:   "update.ratio is token, or update.surrogate is " + listed(withUnits(), "or") + ": the other surrogates are made of tokens' ratios.",
 		broken: func(t Train) (bool, string, string) {
-			return t.Update.Ratio != string(loss.TokenRatio) && !t.Update.SurrogateLoss().Clips(), strict.Quote(t.Update.Ratio),
+			return t.Update.Ratio != string(loss.TokenRatio) && !t.Update.surrogate().Units, strict.Quote(t.Update.Ratio),
 				fmt.Sprintf("token with update.surrogate %s; or leave update.surrogate out", t.Update.Surrogate)
 		},
 	},
 	{
 		paths: []string{"update.clip_turns", "update.surrogate"},
-		doc:   "update.clip_turns is given only if update.surrogate has bounds: not sapo.",
+		doc:   "update.clip_turns is given only if update.surrogate has bounds: not " + listed(surrogates(unbounded), "or") + ".",
 		broken: func(t Train) (bool, string, string) {
-			return len(t.Update.ClipTurns) > 0 && t.Update.SurrogateLoss() == loss.SAPO, "bounds by turn",
-				"nothing with update.surrogate sapo, which has no bounds: leave them out"
+			return len(t.Update.ClipTurns) > 0 && unbounded(t.Update.surrogate()), "bounds by turn",
+				fmt.Sprintf("nothing with update.surrogate %s, which has no bounds: leave them out", t.Update.Surrogate)
 		},
 	},
-	ownedBy("update.tau_positive", loss.SAPO, func(u Update) float64 { return u.TauPositive }),
-	ownedBy("update.tau_negative", loss.SAPO, func(u Update) float64 { return u.TauNegative }),
-	ownedBy("update.ratio_cap", loss.DPPOTV, func(u Update) float64 { return u.RatioCap }),
+}, ownedKnobs(), []relation{
 	{
 		paths: []string{"update.mismatch.regime", "update.mismatch.weight", "update.mismatch.mask", "update.mismatch.veto"},
 		doc:   "The weights and masks of update.mismatch are given only if its regime is decoupled: with bypass the ratio has the weight in it.",
@@ -152,18 +238,25 @@ var surrogateRelations = []relation{
 				"token, turn or sequence; or leave cap and normalize out"
 		},
 	},
-}
+})
 
-// ownedBy is the rule that a number is given only with its surrogate.
-func ownedBy(path string, owner loss.Surrogate, of func(Update) float64) relation {
-	return relation{
-		paths: []string{path, "update.surrogate"},
-		doc:   fmt.Sprintf("%s is given only if update.surrogate is %s.", path, owner),
-		broken: func(t Train) (bool, string, string) {
-			return of(t.Update) != 0 && t.Update.SurrogateLoss() != owner, formatNumber(of(t.Update)),
-				fmt.Sprintf("nothing, unless update.surrogate is %s", owner)
-		},
+// ownedKnobs are the rules that a number is given only with its surrogate.
+func ownedKnobs() []relation {
+	var out []relation
+	for _, owner := range terms.Of(terms.Surrogate) {
+		for _, k := range owner.Knobs {
+			path := "update." + k.Name
+			out = append(out, relation{
+				paths: []string{path, "update.surrogate"},
+				doc:   fmt.Sprintf("%s is given only if update.surrogate is %s.", path, owner.Name),
+				broken: func(t Train) (bool, string, string) {
+					v := t.Update.knob(k.Name)
+					return v != 0 && t.Update.surrogate().Name != owner.Name, formatNumber(v), fmt.Sprintf("nothing, unless update.surrogate is %s", owner.Name)
+				},
+			})
+		}
 	}
+	return out
 }
 
 func units(of ...loss.Unit) []string {

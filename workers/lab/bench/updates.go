@@ -7,6 +7,7 @@ import (
 	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
+	"github.com/reprise-rl/reprise/model/loss/terms"
 	"github.com/reprise-rl/reprise/workers/lab/speed"
 )
 
@@ -211,7 +212,7 @@ func (u *updates) losses() ([]workload, error) {
 		edit    func(*model.Settings)
 	}{
 		{"sequence ratio", model.LossOptions{Ratio: loss.SequenceRatio}, nil},
-		{"dual clip", model.LossOptions{DualClip: true}, func(k *model.Settings) { k.DualClip = 3 }},
+		{"dual clip", model.LossOptions{Guards: terms.DualClip}, func(k *model.Settings) { k.Knobs = terms.Knobs{terms.DualClip: 3} }},
 		{"KL k1", model.LossOptions{KL: loss.K1}, withKL},
 		{"KL k2", model.LossOptions{KL: loss.K2}, withKL},
 		{"KL k3", model.LossOptions{KL: loss.K3}, withKL},
