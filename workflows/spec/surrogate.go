@@ -55,9 +55,12 @@ func (u Update) Knobs() terms.Knobs {
 	return out
 }
 
-// knob is the field of a knob as it is written: 0 where it is left out.
+// knob is the field of a knob as it is written: 0 where it is left out, or where a spec has no such field.
 func (u Update) knob(name string) float64 {
-	f, _ := field(reflect.ValueOf(u), name, false)
+	f, ok := field(reflect.ValueOf(u), name, false)
+	if !ok {
+		return 0
+	}
 	return f.Float()
 }
 
@@ -245,6 +248,9 @@ func ownedKnobs() []relation {
 	var out []relation
 	for _, owner := range terms.Of(terms.Surrogate) {
 		for _, k := range owner.Knobs {
+			if k.Doc == "" {
+				continue
+			}
 			path := "update." + k.Name
 			out = append(out, relation{
 				paths: []string{path, "update.surrogate"},
