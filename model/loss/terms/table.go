@@ -87,11 +87,6 @@ var Table = []Term{
 		Knobs: []Knob{{Name: RatioCap, High: 1e6, Default: 20, Source: verl + " (dppo_tv's clip_ratio_c)", Packing: Together,
 			Doc: "The largest weight of a token in dppo_tv."}},
 	},
-	{
-		Name: "cispo2", Kind: Surrogate, Paper: "a rehearsal", Doc: "a weight with two bounds", Note: "reads both bounds",
-		Reads: []batch.Column{batch.ClipLow, batch.ClipHigh},
-		Knobs: []Knob{{Name: "weight_floor", High: 1, Default: 0.1}},
-	},
 	distance(loss.K1, "d"), distance(loss.K2, "½d²"), distance(loss.K3, "exp(−d) + d − 1"), distance(loss.KAbs, "the absolute value of d"),
 	{Name: string(loss.TokenRatio), Kind: Ratio, Paper: "PPO (arXiv 1707.06347)"},
 	{Name: string(loss.TurnRatio), Kind: Ratio, Paper: "Turn-PPO (arXiv 2512.17008)", Units: true, Reads: []batch.Column{batch.Turns}},
