@@ -10,18 +10,6 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 )
 
-// AppendShapes are the sizes with which a turn continues the keys and values of the turn
-// before. They are zero where each turn prefills its prompts whole.
-type AppendShapes struct {
-	// Widest is PromptTokens of the last turn. All turns prefill and append in chunks of the
-	// rows that fit at it.
-	Widest int
-	// Before is PromptTokens of the turn before; 0 in the first turn, which prefills.
-	Before int
-	// Tokens is how many tokens of a row one execution appends. A row with more needs several.
-	Tokens int
-}
-
 func (a AppendShapes) check(sh Shapes, bad func(string, ...any) error) error {
 	switch {
 	case a == AppendShapes{}:

@@ -89,14 +89,6 @@ func (b *Base) put(i int, v []float32) error {
 	})
 }
 
-// frozenDType is the dtype of a frozen tensor on a device: matrices have the compute dtype.
-func frozenDType(t TensorShape, compute dtypes.DType) dtypes.DType {
-	if len(t.Shape) == 2 || compute == dtypes.Float64 {
-		return compute
-	}
-	return dtypes.Float32
-}
-
 // usable returns an error if the base was freed, or its device closed. The caller holds run.
 func (b *Base) usable() error {
 	switch {

@@ -33,15 +33,6 @@ func bundles(tensors []TensorShape, most int) []bundle {
 	return out
 }
 
-// ownersOf are the owners of the bundles of a state's tensors.
-func (p *Programs) ownersOf(s *State) []int {
-	out := make([]int, len(p.bundles))
-	for b, of := range p.bundles {
-		out[b] = s.owner[of[0]]
-	}
-	return out
-}
-
 // take are the buffers of the bundle's tensors.
 func (b bundle) take(all []compute.Buffer) []compute.Buffer {
 	out := make([]compute.Buffer, len(b))

@@ -355,3 +355,20 @@ func (c Config) body() Config {
 	c.LoRA, c.ValueHead, c.Values, c.TieEmbeddings = LoRA{}, false, 0, false
 	return c
 }
+
+// Critic returns the configuration of the policy's critic: the same backbone with a value head
+// instead of the output head. With LoRA it has adapters of its own over the same base. Programs of
+// this configuration support Values and CriticUpdate, and its States and Snapshots are critics.
+func (c Config) Critic() Config {
+	c.ValueHead, c.TieEmbeddings = true, false
+	return c
+}
+
+// CriticOf is Critic with a head of so many numbers for each token.
+func (c Config) CriticOf(values int) Config {
+	c = c.Critic()
+	if values > 1 {
+		c.Values = values
+	}
+	return c
+}

@@ -8,16 +8,6 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 )
 
-// readDType is the dtype in which the programs read tensor i of Config.Tensors: that of its
-// copy, or wide if they read the tensor itself. Matrices that are trained whole have copies in
-// bfloat16. Adapters and a critic's head are computed with in wide.
-func (t network) readDType(i int, s TensorShape) dtypes.DType {
-	if t.dtype != dtypes.BFloat16 || t.c.Adapted() || t.c.ValueHead && i >= t.c.valueHead() || frozenDType(s, t.dtype) != t.dtype {
-		return t.wide
-	}
-	return t.dtype
-}
-
 // weights are the tensors that the programs read: the base model's, then the state's own, or
 // their copies in the compute dtype. The first program after a load or an update makes the
 // copies. What another device owns is read from what spread has copied, on the first device also

@@ -13,23 +13,6 @@ import (
 	"github.com/reprise-rl/reprise/model/net/losses"
 )
 
-// Critic returns the configuration of the policy's critic: the same backbone with a value head
-// instead of the output head. With LoRA it has adapters of its own over the same base. Programs of
-// this configuration support Values and CriticUpdate, and its States and Snapshots are critics.
-func (c Config) Critic() Config {
-	c.ValueHead, c.TieEmbeddings = true, false
-	return c
-}
-
-// CriticOf is Critic with a head of so many numbers for each token.
-func (c Config) CriticOf(values int) Config {
-	c = c.Critic()
-	if values > 1 {
-		c.Values = values
-	}
-	return c
-}
-
 // NewCritic makes a critic from a policy: the policy's backbone and a value head of zeros,
 // so that every value is 0 at first. It shares the slices of the backbone with the policy.
 func NewCritic(policy Params) Params {
@@ -179,10 +162,6 @@ func (t network) values(x, norm *graph.Node, head linear) *graph.Node {
 	}
 	return graph.Reshape(graph.Concatenate(all, 1), n*heads)
 }
-
-// row is row k of the weight, [1, in], and number is number k of the bias, [1].
-func (l linear) row(k int) *graph.Node    { return graph.Slice(l.weight, graph.AxisRange(k, k+1)) }
-func (l linear) number(k int) *graph.Node { return graph.Slice(l.bias, graph.AxisRange(k, k+1)) }
 
 // buildValues is the critic's forward program. Its inputs are the parameters, ids [b, T]
 // and rotary tables; its outputs are the values of the tokens that follow, [b·T], and what is

@@ -186,13 +186,3 @@ func (p *Programs) decodeChunk(s *State, d *decoding, cache *[]compute.Buffer, f
 	}
 	return left[0], nil
 }
-
-// firstOf is the first of the errors that is one.
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -225,3 +225,13 @@ func (e *exclusive) Unlock() {
 	e.worked.Add(int64(time.Since(e.since) - e.idle))
 	e.mu.Unlock()
 }
+
+// firstOf is the first of the errors that is one.
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -8,11 +8,6 @@ import (
 	"github.com/reprise-rl/reprise/model/loss/terms"
 )
 
-// LossOptions select the terms of the loss of an update, by name. They are compiled into the programs,
-// which compute only the selected terms (package model/net/losses). How much each counts is a knob
-// (Settings).
-type LossOptions = terms.Selection
-
 // layout is what the programs of the loss read and report.
 func (p *Programs) layout() terms.Layout {
 	if p.c.ValueHead {

@@ -2,10 +2,6 @@ package model
 
 import "github.com/gomlx/compute"
 
-// mirrors are copies of buffers on devices that do not own them, by device: nil where there is none
-// yet. A buffer that the device owns has none there.
-type mirrors [][]compute.Buffer
-
 // make makes the copies on device k, unless they are there. Without owners all belong to the first
 // device. The caller holds run.
 func (m *mirrors) make(d *Device, k int, of []compute.Buffer, owner []int) error {
@@ -34,14 +30,6 @@ func (m *mirrors) make(d *Device, k int, of []compute.Buffer, owner []int) error
 		(*m)[k] = out
 		return nil
 	})
-}
-
-// free frees the copies on all devices. The caller holds run.
-func (m *mirrors) free() {
-	for _, on := range *m {
-		free(on)
-	}
-	*m = nil
 }
 
 // spread copies what the programs read of a state to the first n devices, where it is not there

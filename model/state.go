@@ -1,19 +1,10 @@
 package model
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/gomlx/compute"
-)
-
-var (
-	// ErrFreed is returned when a freed State is used.
-	ErrFreed = errors.New("state was freed")
-	// ErrConsumed is returned when a State is used after an update has consumed it, and by
-	// an update that failed while it wrote: then there is no state any more.
-	ErrConsumed = errors.New("state was consumed")
 )
 
 // State is the training state of a policy or a critic on a device: parameters,
@@ -272,4 +263,13 @@ func (p *Programs) check(s *State) error {
 		}
 	}
 	return s.usable()
+}
+
+// ownersOf are the owners of the bundles of a state's tensors.
+func (p *Programs) ownersOf(s *State) []int {
+	out := make([]int, len(p.bundles))
+	for b, of := range p.bundles {
+		out[b] = s.owner[of[0]]
+	}
+	return out
 }

@@ -2,8 +2,8 @@ package model
 
 import (
 	"slices"
-	"strconv"
 
+	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/gomlx/core/graph"
 )
 
@@ -19,80 +19,6 @@ type weights struct {
 	// the latter.
 	all, trained []*graph.Node
 }
-
-// layer are a transformer block's tensors.
-type layer struct {
-	inputNorm, postNorm    *graph.Node
-	query, key, value, out linear
-	gate, up, down         linear
-}
-
-// linear is a linear map: a weight [out, in], a bias [out] or nil; in a family that normalizes
-// heads, the scale [HeadDim] of the norm of each head of the output, or nil; and adapters
-// a [rank, in] and b [out, rank], or nil.
-type linear struct{ weight, bias, headNorm, a, b *graph.Node }
-
-// layerTensor is a tensor of a layer: its name after the layer's, its shape, and its place
-// in a program.
-type layerTensor struct {
-	name  string
-	shape []int
-	of    func(*layer) **graph.Node
-}
-
-// projection is a linear map of a layer: its name after the layer's, its widths, whether it
-// has a bias, the name of its heads' norm if it has one, and its place in a program.
-type projection struct {
-	name     string
-	out, in  int
-	bias     bool
-	headNorm string
-	of       func(*layer) *linear
-}
-
-// projections lists the linear maps of a layer.
-func (c Config) projections() []projection {
-	d, ff := c.HiddenSize, c.IntermediateSize
-	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	biases, queryNorm, keyNorm := c.family().biases, "", ""
-	if c.family().headNorms {
-		queryNorm, keyNorm = "self_attn.q_norm", "self_attn.k_norm"
-	}
-	return []projection{
-		{"self_attn.q_proj", q, d, biases, queryNorm, func(l *layer) *linear { return &l.query }},
-		{"self_attn.k_proj", kv, d, biases, keyNorm, func(l *layer) *linear { return &l.key }},
-		{"self_attn.v_proj", kv, d, biases, "", func(l *layer) *linear { return &l.value }},
-		{"self_attn.o_proj", d, q, false, "", func(l *layer) *linear { return &l.out }},
-		{"mlp.gate_proj", ff, d, false, "", func(l *layer) *linear { return &l.gate }},
-		{"mlp.up_proj", ff, d, false, "", func(l *layer) *linear { return &l.up }},
-		{"mlp.down_proj", d, ff, false, "", func(l *layer) *linear { return &l.down }},
-	}
-}
-
-// layerTensors lists the tensors of a layer in the order of Config.Tensors.
-func (c Config) layerTensors() []layerTensor {
-	var ts []layerTensor
-	norm := func(name string, of func(*layer) **graph.Node) {
-		ts = append(ts, layerTensor{name + ".weight", []int{c.HiddenSize}, of})
-	}
-	norm("input_layernorm", func(l *layer) **graph.Node { return &l.inputNorm })
-	for _, p := range c.projections() {
-		if p.name == "mlp.gate_proj" {
-			norm("post_attention_layernorm", func(l *layer) **graph.Node { return &l.postNorm })
-		}
-		ts = append(ts, layerTensor{p.name + ".weight", []int{p.out, p.in}, func(l *layer) **graph.Node { return &p.of(l).weight }})
-		if p.bias {
-			ts = append(ts, layerTensor{p.name + ".bias", []int{p.out}, func(l *layer) **graph.Node { return &p.of(l).bias }})
-		}
-		if p.headNorm != "" {
-			ts = append(ts, layerTensor{p.headNorm + ".weight", []int{c.HeadDim}, func(l *layer) **graph.Node { return &p.of(l).headNorm }})
-		}
-	}
-	return ts
-}
-
-// layerName is how the names of layer i's tensors begin.
-func layerName(i int) string { return "model.layers." + strconv.Itoa(i) + "." }
 
 // weights finds the places of nodes in the order of Config.Frozen and Config.Tensors.
 func (c Config) weights(all []*graph.Node) weights {
@@ -171,3 +97,26 @@ func (g gradientNodes) add(tensor, by *graph.Node) {
 		}
 	}
 }
+
+// readDType is the dtype in which the programs read tensor i of Config.Tensors: that of its
+// copy, or wide if they read the tensor itself. Matrices that are trained whole have copies in
+// bfloat16. Adapters and a critic's head are computed with in wide.
+func (t network) readDType(i int, s TensorShape) dtypes.DType {
+	if t.dtype != dtypes.BFloat16 || t.c.Adapted() || t.c.ValueHead && i >= t.c.valueHead() || frozenDType(s, t.dtype) != t.dtype {
+		return t.wide
+	}
+	return t.dtype
+}
+
+// frozenDType is the dtype of a frozen tensor on a device: matrices have the compute dtype.
+func frozenDType(t TensorShape, compute dtypes.DType) dtypes.DType {
+	if len(t.Shape) == 2 || compute == dtypes.Float64 {
+		return compute
+	}
+	return dtypes.Float32
+}
+
+// row is row k of the weight, [1, in], and number is number k of the bias, [1].
+func (l linear) row(k int) *graph.Node { return graph.Slice(l.weight, graph.AxisRange(k, k+1)) }
+
+func (l linear) number(k int) *graph.Node { return graph.Slice(l.bias, graph.AxisRange(k, k+1)) }
