@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/infra/plugin"
-	"github.com/reprise-rl/reprise/model/executable"
+	"github.com/reprise-rl/reprise/model/xla/executable"
 )
 
 func TestMergeFlags(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gomlx/go-xla/pjrt"
 
-	"github.com/reprise-rl/reprise/model/executable"
+	"github.com/reprise-rl/reprise/model/xla/executable"
 )
 
 // Memory is the memory in bytes of the device that has least; 0 if it is not known. A CPU has its

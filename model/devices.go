@@ -17,7 +17,7 @@ import (
 	"github.com/gomlx/go-xla/pjrt"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/reprise-rl/reprise/model/executable"
+	"github.com/reprise-rl/reprise/model/xla/executable"
 )
 
 // usualThreads is the least number of threads that the CPU plugin computes with, as it has

@@ -19,7 +19,7 @@ import (
 	"github.com/klauspost/cpuid/v2"
 
 	"github.com/reprise-rl/reprise/infra/plugin"
-	"github.com/reprise-rl/reprise/model/executable"
+	"github.com/reprise-rl/reprise/model/xla/executable"
 )
 
 // Numerics is a version that is raised by hand when this package computes other bits from

@@ -3,7 +3,7 @@ package model
 import (
 	"fmt"
 
-	"github.com/reprise-rl/reprise/model/executable"
+	"github.com/reprise-rl/reprise/model/xla/executable"
 )
 
 // Memory compiles the programs, and gives what XLA's own statistics say of the memory of

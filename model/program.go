@@ -13,7 +13,7 @@ import (
 	"github.com/gomlx/go-xla/stablehlo"
 	"github.com/gomlx/gomlx/core/graph"
 
-	"github.com/reprise-rl/reprise/model/executable"
+	"github.com/reprise-rl/reprise/model/xla/executable"
 )
 
 // program is one XLA program. It is lowered to StableHLO and compiled once, or loaded from

@@ -14,7 +14,7 @@ import (
 	"github.com/gomlx/go-xla/compute/xla"
 
 	"github.com/reprise-rl/reprise/infra/programcache"
-	"github.com/reprise-rl/reprise/model/executable"
+	"github.com/reprise-rl/reprise/model/xla/executable"
 )
 
 // Built counts the programs that a device has made ready to run.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/programcache"
 	"github.com/reprise-rl/reprise/model/batch"
-	"github.com/reprise-rl/reprise/model/executable"
+	"github.com/reprise-rl/reprise/model/xla/executable"
 )
 
 // outcome is what programs compute, and what they are.
