@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/reprise-rl/reprise/model/modeldir"
+	"github.com/reprise-rl/reprise/model/hf/modeldir"
 	"github.com/reprise-rl/reprise/model/safetensors"
 )
 

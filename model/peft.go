@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/reprise-rl/reprise/infra/filekind"
-	"github.com/reprise-rl/reprise/model/modeldir"
+	"github.com/reprise-rl/reprise/model/hf/modeldir"
 )
 
 // Files of adapters, as PEFT names them.

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/hub"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/model/modeldir"
+	"github.com/reprise-rl/reprise/model/hf/modeldir"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/model/modeldir"
+	"github.com/reprise-rl/reprise/model/hf/modeldir"
 	"github.com/reprise-rl/reprise/model/safetensors"
 	"github.com/reprise-rl/reprise/model/tokenizer"
 )

@@ -8,7 +8,7 @@ import (
 	"maps"
 	"path"
 
-	"github.com/reprise-rl/reprise/model/modeldir"
+	"github.com/reprise-rl/reprise/model/hf/modeldir"
 )
 
 // otherTemplates is where transformers looks for chat templates beside chat_template.jinja.

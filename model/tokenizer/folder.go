@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/reprise-rl/reprise/model/modeldir"
+	"github.com/reprise-rl/reprise/model/hf/modeldir"
 )
 
 // ReadFolder reads the files of a model folder that are there, but the weights. Nothing outside of

@@ -8,7 +8,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/model/families"
+	"github.com/reprise-rl/reprise/model/hf/families"
 	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/policy"
 	"github.com/reprise-rl/reprise/workers/stack"

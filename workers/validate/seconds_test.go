@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities/run"
-	"github.com/reprise-rl/reprise/model/families"
+	"github.com/reprise-rl/reprise/model/hf/families"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 

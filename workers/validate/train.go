@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/model/families"
+	"github.com/reprise-rl/reprise/model/hf/families"
 	"github.com/reprise-rl/reprise/workflows"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )

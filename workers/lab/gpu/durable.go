@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/reprise-rl/reprise/infra/presets"
-	"github.com/reprise-rl/reprise/model/families"
+	"github.com/reprise-rl/reprise/model/hf/families"
 	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workers/lab/bench"
 	"github.com/reprise-rl/reprise/workers/policy"

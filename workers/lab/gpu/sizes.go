@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
-	"github.com/reprise-rl/reprise/model/families"
+	"github.com/reprise-rl/reprise/model/hf/families"
 	"github.com/reprise-rl/reprise/workers/lab/speed"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
