@@ -19,6 +19,7 @@ import (
 	"github.com/gomlx/go-xla/compute/xla"
 
 	"github.com/reprise-rl/reprise/infra/plugin"
+	"github.com/reprise-rl/reprise/model/xla/failure"
 )
 
 var (
@@ -231,11 +232,11 @@ func try(op string, f func() error) (err error) {
 			if !ok {
 				e = fmt.Errorf("%v", p)
 			}
-			err = fmt.Errorf("%s: %w", op, sortError(e))
+			err = fmt.Errorf("%s: %w", op, failure.Sort(e, ErrInput, ErrClosed, ErrFreed))
 		}
 	}()
 	if err := f(); err != nil {
-		return fmt.Errorf("%s: %w", op, sortError(err))
+		return fmt.Errorf("%s: %w", op, failure.Sort(err, ErrInput, ErrClosed, ErrFreed))
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
-	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/xla/failure"
 )
 
 // Cause is why a device can no longer be used in a process. Only a new process can
@@ -86,19 +86,19 @@ func (e *Engine) settle(ctx context.Context, rc *run.Context, err error) error {
 		if e.unclear.step == repeatedStep(ctx) {
 			e.unclear = unclear{}
 		}
-	case errors.Is(err, model.ErrOutOfMemory):
+	case errors.Is(err, failure.ErrOutOfMemory):
 		e.forget()
 		e.trim(0)
 		err = &deviceError{activities.ErrOutOfMemory, cut(err.Error()) + advice(rc)}
 		e.end(OutOfMemory, stepOf(ctx)+": "+err.Error())
-	case errors.Is(err, model.ErrDeviceFailed), errors.Is(err, errPanicked):
+	case errors.Is(err, failure.ErrDeviceFailed), errors.Is(err, errPanicked):
 		// Nothing is freed: the device may not answer.
 		err = &deviceError{activities.ErrDeviceFailed, cut(err.Error())}
 		e.end(Failed, stepOf(ctx)+": "+err.Error())
 	case errors.Is(err, errUnrepeatable), errors.Is(err, errDisagree):
 		err = &deviceError{activities.ErrDeviceFailed, cut(err.Error())}
 		e.end(Refused, stepOf(ctx)+": "+err.Error())
-	case errors.Is(err, model.ErrDeviceUnclear):
+	case errors.Is(err, failure.ErrDeviceUnclear):
 		if step := repeatedStep(ctx); e.unclear.step != step {
 			e.unclear = unclear{step: step}
 		}

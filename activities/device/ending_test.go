@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/xla/failure"
 )
 
 // ownEngine is an engine of a test's own on a device of its own, with the endings that
@@ -60,7 +61,7 @@ func TestFailuresEndTheWorker(t *testing.T) {
 	e.fail("decode", strange)
 	for range unclearTries {
 		err := iterate()
-		require.ErrorIs(t, err, model.ErrDeviceUnclear)
+		require.ErrorIs(t, err, failure.ErrDeviceUnclear)
 		require.Empty(t, run.KindOf(err), "tried again")
 	}
 	e.device.Before = nil
@@ -114,7 +115,7 @@ func TestUnclearErrorsOfAnUpdateAreCountedAcrossRestores(t *testing.T) {
 		if text == "" {
 			return e.settle(ctx, nil, nil)
 		}
-		return e.settle(ctx, nil, fmt.Errorf("%w: %s", model.ErrDeviceUnclear, text))
+		return e.settle(ctx, nil, fmt.Errorf("%w: %s", failure.ErrDeviceUnclear, text))
 	}
 	for _, name := range []string{"Update", "Restore"} {
 		env.RegisterActivityWithOptions(settle, activity.RegisterOptions{Name: name})

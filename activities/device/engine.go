@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/xla/failure"
 )
 
 // Engine is a device worker's memory: one device, one lease, one policy, with its second network
@@ -228,7 +229,7 @@ func (e *Engine) abandon(err error) bool {
 	if e.fingerprint != "" && !errors.Is(err, model.ErrConsumed) {
 		return false
 	}
-	if !errors.Is(err, model.ErrDeviceFailed) { // else the device may not answer
+	if !errors.Is(err, failure.ErrDeviceFailed) { // else the device may not answer
 		e.drop()
 	}
 	e.fingerprint = ""

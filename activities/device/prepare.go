@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/xla/failure"
 )
 
 // BeginScan begins a scan of the runs that other workers compute. Programs that one
@@ -60,7 +60,7 @@ func (e *Engine) Prepare(ctx context.Context, d *Device, runID string) (compiled
 	stop := e.watchdog("the compilation ahead for run "+runID, time.Duration(bound)*time.Second)
 	defer stop()
 	defer func() {
-		if errors.Is(err, model.ErrDeviceFailed) {
+		if errors.Is(err, failure.ErrDeviceFailed) {
 			e.end(Failed, err.Error())
 		}
 	}()

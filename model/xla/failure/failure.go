@@ -1,4 +1,5 @@
-package model
+// Package failure sorts the errors of XLA by kind: by what can be done about them.
+package failure
 
 import (
 	"errors"
@@ -64,10 +65,10 @@ var xlaErrors = []xlaError{
 // into the text, and has no other way to it.
 var pjrtCode = regexp.MustCompile(`PJRT error \(code=(\d+)\)`)
 
-// sortError adds the kind of an error of XLA. Other errors, and errors that have a kind,
-// stay as they are.
-func sortError(err error) error {
-	for _, kind := range []error{ErrOutOfMemory, ErrDeviceFailed, ErrDeviceUnclear, ErrInput, ErrClosed, ErrFreed} {
+// Sort adds the kind of an error of XLA. Other errors, and errors that have a kind, of these or of
+// the caller's, stay as they are.
+func Sort(err error, others ...error) error {
+	for _, kind := range append([]error{ErrOutOfMemory, ErrDeviceFailed, ErrDeviceUnclear}, others...) {
 		if errors.Is(err, kind) {
 			return err
 		}

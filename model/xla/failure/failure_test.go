@@ -1,4 +1,4 @@
-package model
+package failure
 
 import (
 	"context"
@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/gomlx/compute/dtypes"
-	"github.com/gomlx/compute/shapes"
-	"github.com/gomlx/gomlx/core/graph"
 	"github.com/stretchr/testify/require"
 )
 
@@ -56,15 +53,14 @@ func TestErrorsOfXLAAreSorted(t *testing.T) {
 		row, _ := rowOf(c.text)
 		tried[row] = true
 		cause := errors.New(c.text)
-		err := try("run program p", func() error { return fmt.Errorf("backend: %w", cause) })
+		err := Sort(fmt.Errorf("backend: %w", cause))
 		require.ErrorIs(t, err, cause, c.text)
 		for _, kind := range []error{ErrOutOfMemory, ErrDeviceFailed, ErrDeviceUnclear} {
 			require.Equal(t, kind == c.kind, errors.Is(err, kind), "%s: %v", c.text, kind)
 		}
-		panicked := try("run program p", func() error { panic(cause) })
-		require.Equal(t, c.kind != nil, errors.Is(panicked, c.kind), c.text)
-		again := try("update", func() error { return err })
-		require.Equal(t, "update: "+err.Error(), again.Error(), "the kind is named once")
+		require.Equal(t, c.kind != nil, errors.Is(Sort(cause), c.kind), c.text)
+		again := fmt.Errorf("update: %w", err)
+		require.Equal(t, again, Sort(again), "the kind is named once")
 	}
 	for row := range xlaErrors {
 		require.True(t, tried[row], "no error for row %d", row)
@@ -73,53 +69,11 @@ func TestErrorsOfXLAAreSorted(t *testing.T) {
 
 // An error of this project is not one of the device, whatever it quotes.
 func TestErrorsOfOursStay(t *testing.T) {
-	for _, kind := range []error{ErrInput, ErrClosed, ErrFreed} {
+	ours, also := errors.New("unusable input"), errors.New("device is closed")
+	for _, kind := range []error{ours, also} {
 		err := fmt.Errorf("%w: PJRT error (code=13): INTERNAL", kind)
-		require.Equal(t, err, sortError(err))
+		require.Equal(t, err, Sort(err, ours, also))
+		require.ErrorIs(t, Sort(err), ErrDeviceFailed, "of nobody")
 	}
-	require.Equal(t, context.Canceled, sortError(context.Canceled))
-}
-
-// The plugin itself says that memory is exhausted as the table expects.
-func TestPluginIsOutOfMemory(t *testing.T) {
-	d := testDevice(t)
-	const side = 1 << 23 // side² float32 are 256 TiB
-	p := &program{name: "huge", device: d, build: func(in *inputs) []*graph.Node {
-		x := in.next(dtypes.Float32)
-		wide := graph.BroadcastToShape(x, shapes.Make(dtypes.Float32, side, side))
-		return []*graph.Node{wide}
-	}}
-	d.run.Lock()
-	defer d.run.Unlock()
-	b, err := upload(d, 0, []float32{1})
-	require.NoError(t, err)
-	out, err := p.call(b)
-	if err == nil {
-		_, err = download[float32](out[0], 1)
-	}
-	t.Log(err)
-	require.ErrorIs(t, err, ErrOutOfMemory)
-}
-
-// The device counts what it ends; while the host compiles, it counts by itself.
-func TestProgress(t *testing.T) {
-	d := testDevice(t)
-	before := d.Progress()
-	require.Equal(t, before, d.Progress())
-	seen := before
-	p := &program{name: "watched", device: d, build: func(in *inputs) []*graph.Node {
-		seen = d.Progress()
-		return []*graph.Node{graph.Neg(in.next(dtypes.Float32))}
-	}}
-	d.run.Lock()
-	defer d.run.Unlock()
-	b, err := upload(d, 0, []float32{1})
-	require.NoError(t, err)
-	require.Equal(t, before+1, d.Progress())
-	out, err := p.call(b)
-	require.NoError(t, err)
-	require.Equal(t, before+2, seen, "while it is lowered")
-	require.Equal(t, before+3, d.Progress(), "it has run")
-	free(append(out, b))
-	p.finalize()
+	require.Equal(t, context.Canceled, Sort(context.Canceled))
 }
