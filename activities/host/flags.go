@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -27,25 +28,25 @@ func (h *Host) flags(ctx context.Context, t spec.Train, base store.Ref, imported
 }
 
 // shape is what the sizes of the run's model depend on.
-func (h *Host) shape(ctx context.Context, t spec.Train, base store.Ref, imported bool) (spec.ModelShape, error) {
+func (h *Host) shape(ctx context.Context, t spec.Train, base store.Ref, imported bool) (cost.Network, error) {
 	if !imported {
 		return t.Policy.Starter.Shape(starter.Vocabulary(t.Policy.Starter.Tokenizer).Size()), nil
 	}
 	m, err := run.ReadIndex(ctx, h.Store, base)
 	if err != nil {
-		return spec.ModelShape{}, err
+		return cost.Network{}, err
 	}
 	ref, ok := m.Files[model.ConfigFile]
 	if !ok {
-		return spec.ModelShape{}, fmt.Errorf("model %s has no %s: %w", m.Dir, model.ConfigFile, activities.ErrModelInvalid)
+		return cost.Network{}, fmt.Errorf("model %s has no %s: %w", m.Dir, model.ConfigFile, activities.ErrModelInvalid)
 	}
 	b, err := store.GetArtifact(ctx, h.Store, ref)
 	if err != nil {
-		return spec.ModelShape{}, fmt.Errorf("model file %s: %w", model.ConfigFile, err)
+		return cost.Network{}, fmt.Errorf("model file %s: %w", model.ConfigFile, err)
 	}
 	c, err := model.ParseConfig(b)
 	if err != nil {
-		return spec.ModelShape{}, err
+		return cost.Network{}, err
 	}
 	return run.ShapeOf(c), nil
 }

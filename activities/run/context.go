@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/rewards"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/model/tokenizer"
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -219,8 +220,8 @@ func NewBaseModel(files map[string][]byte) (*BaseModel, error) {
 }
 
 // ShapeOf is what the sizes that follow from a spec depend on.
-func ShapeOf(c model.Config) spec.ModelShape {
-	return spec.ModelShape{
+func ShapeOf(c model.Config) cost.Network {
+	return cost.Network{
 		Layers: c.Layers, HiddenSize: c.HiddenSize, IntermediateSize: c.IntermediateSize,
 		Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, VocabSize: c.VocabSize, Tied: c.TieEmbeddings,
 		Unbiased: c.Family != model.Qwen2, HeadNorms: c.Family == model.Qwen3,

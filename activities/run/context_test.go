@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -301,7 +302,7 @@ func TestNewContext(t *testing.T) {
 // The sizes of a model that follow from its configuration: each of its own field.
 func TestShapeOf(t *testing.T) {
 	c := model.Config{Layers: 2, HiddenSize: 3, IntermediateSize: 4, Heads: 5, KVHeads: 6, HeadDim: 7, VocabSize: 8, TieEmbeddings: true}
-	want := spec.ModelShape{Layers: 2, HiddenSize: 3, IntermediateSize: 4, Heads: 5, KVHeads: 6, HeadDim: 7, VocabSize: 8, Tied: true}
+	want := cost.Network{Layers: 2, HiddenSize: 3, IntermediateSize: 4, Heads: 5, KVHeads: 6, HeadDim: 7, VocabSize: 8, Tied: true}
 	require.Equal(t, want, ShapeOf(c))
 	want.Tied = false
 	for family, of := range map[model.Family][2]bool{model.Qwen2: {false, false}, model.Qwen3: {true, true}, model.Llama: {true, false}} {

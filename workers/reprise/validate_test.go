@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/validate"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -302,7 +303,7 @@ func TestValidateDevices(t *testing.T) {
 	require.Contains(t, out, "warning: an update keeps 4 of 8 devices busy: update.shards is 4; 8 keeps as many busy")
 	out, _, err = execute(validateCommand(), string(text), "-", "--json", "--devices", "2")
 	require.NoError(t, err)
-	var r struct{ Devices spec.Devices }
+	var r struct{ Devices cost.Devices }
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	require.Equal(t, 2, r.Devices.Update.Rounds)
 

@@ -9,6 +9,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/model/hf/families"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -23,7 +24,7 @@ type Card struct {
 	Needs int64 `json:"needs_bytes"`
 	Fits  bool  `json:"fits"`
 	// Programs are what the run's programs need, on the first device.
-	Programs []spec.Program `json:"programs"`
+	Programs []cost.Program `json:"programs"`
 	// Host is the memory of the host that the steps take besides.
 	Host int64 `json:"host_bytes"`
 	// Base and Snapshot are the seconds to load the base model and a snapshot at
@@ -64,15 +65,15 @@ func usable(card int64) int64 {
 // cardOf compares what a spec needs, whose context widths are known, of n devices with a device. written is
 // the update.recompute that a person wrote, and sized the spec as the start of a run completes it
 // for another limits.device_gb.
-func cardOf(t spec.Train, shape spec.ModelShape, n int, card int64, written string, sized func(deviceGB int) spec.Train) *Card {
+func cardOf(t spec.Train, shape cost.Network, n int, card int64, written string, sized func(deviceGB int) spec.Train) *Card {
 	d := spec.Derive(t, shape)
 	c := &Card{
-		Bytes: card, Usable: usable(card), Needs: spec.PeakOn(t, shape, n), Host: d.HostBytes() + hostBuffers,
-		Programs: spec.FirstPrograms(t, shape, n),
+		Bytes: card, Usable: usable(card), Needs: t.Job(shape).Peak(n), Host: d.HostBytes() + hostBuffers,
+		Programs: t.Job(shape).Programs(n),
 		Base:     float64(d.Memory.Frozen+d.Memory.Weights) / LoadRate, Snapshot: float64(d.Storage.Snapshot) / LoadRate,
 	}
 	if c.Fits = c.Needs <= c.Usable; !c.Fits {
-		if gb := int(c.Usable >> 30); gb > 0 && spec.PeakOn(sized(gb), shape, n) <= c.Usable {
+		if gb := int(c.Usable >> 30); gb > 0 && sized(gb).Job(shape).Peak(n) <= c.Usable {
 			c.Changes = []string{fmt.Sprintf("limits.device_gb: %d, which sets rollout.pass_rows, update.micro_batch and update.recompute", gb)}
 		}
 		c.Changes = append(c.Changes, changes(t, shape, n, c.Usable, written)...)
@@ -83,13 +84,13 @@ func cardOf(t spec.Train, shape spec.ModelShape, n int, card int64, written stri
 // changes lists changes of a spec that make it fit, the mildest first. What changes nothing
 // about the algorithm comes before what does. The start of a run decides update.recompute of the
 // changed spec anew, unless a person has written it.
-func changes(t spec.Train, shape spec.ModelShape, n int, usable int64, written string) []string {
+func changes(t spec.Train, shape cost.Network, n int, usable int64, written string) []string {
 	var out []string
-	fitsAs := func(shape spec.ModelShape, edit func(*spec.Train)) bool {
+	fitsAs := func(shape cost.Network, edit func(*spec.Train)) bool {
 		u := t
 		u.Update.Recompute = written
 		edit(&u)
-		return spec.PeakOn(u.WithRecompute(shape), shape, n) <= usable
+		return u.WithRecompute(shape).Job(shape).Peak(n) <= usable
 	}
 	fits := func(edit func(*spec.Train)) bool { return fitsAs(shape, edit) }
 	again := func(u *spec.Train) { u.Update.Recompute = spec.RecomputeAlways }
@@ -121,7 +122,7 @@ func changes(t spec.Train, shape spec.ModelShape, n int, usable int64, written s
 	if t.Policy.LoRA == nil && fits(func(u *spec.Train) { u.Policy.LoRA = spec.DefaultLoRA(t.Policy.From) }) {
 		out = append(out, "policy.lora: {}, which trains adapters and no other weights")
 	}
-	peak := spec.PeakOn(t, shape, n)
+	peak := t.Job(shape).Peak(n)
 	for _, name := range slices.Backward(families.Names()) {
 		smaller, err := families.ByName(name)
 		if s := run.ShapeOf(smaller.Config); err == nil && s.Unbiased == shape.Unbiased && s.HeadNorms == shape.HeadNorms && s.Parameters() < shape.Parameters() && fitsAs(s, func(*spec.Train) {}) {
@@ -165,7 +166,7 @@ func (c Card) text() string {
 }
 
 // programsText is a table of what programs need.
-func programsText(programs []spec.Program) string {
+func programsText(programs []cost.Program) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "program\tinputs\toutputs\tin place\tbesides\tother tensors\tall\t\n")

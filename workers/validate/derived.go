@@ -1,13 +1,16 @@
 package validate
 
-import "github.com/reprise-rl/reprise/workflows/spec"
+import (
+	"github.com/reprise-rl/reprise/model/cost"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
 
 // derivedJSON is spec.Derived as `validate --json` writes it: what follows from the model
 // is omitted if the model is not available.
 type derivedJSON struct {
 	spec.Derived
 	Parameters int64         `json:"parameters,omitempty"`
-	Memory     *spec.Memory  `json:"memory_bytes,omitempty"`
+	Memory     *cost.Memory  `json:"memory_bytes,omitempty"`
 	Storage    *spec.Storage `json:"storage_bytes,omitempty"`
 }
 

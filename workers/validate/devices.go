@@ -5,14 +5,14 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/reprise-rl/reprise/workflows/spec"
+	"github.com/reprise-rl/reprise/model/cost"
 )
 
 // MaxDevices is the most devices that are asked about.
 const MaxDevices = 1024
 
 // devicesText is what a run has of several devices, in some lines.
-func devicesText(d spec.Devices) string {
+func devicesText(d cost.Devices) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nOn %d devices of one process the first needs %s, in %s", d.Count, decimal(d.First.Peak), d.First.At)
 	if d.Others.Peak > 0 {
@@ -23,7 +23,7 @@ func devicesText(d spec.Devices) string {
 	fmt.Fprint(w, "step\tparts\trounds\tbusy devices\tgain, at most\t\n")
 	for _, step := range []struct {
 		name  string
-		dealt spec.Dealt
+		dealt cost.Dealt
 	}{{"rollout, blocks or passes", d.Rollout}, {"scoring, micro-batches", d.Score}, {"update, shards", d.Update}} {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.2f\t\n", step.name, step.dealt.Parts, step.dealt.Rounds, step.dealt.Busy, step.dealt.Gain)
 	}

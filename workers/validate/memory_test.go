@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/model/xla/executable"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -20,6 +21,13 @@ var large = flag.Bool("large", false, "compare the estimates with XLA's statisti
 // quickCode are XLA flags with which LLVM does not improve the code. Unlike model.QuickCompile they leave
 // the program before that as it is, and with it what memory it needs.
 const quickCode = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
+
+// onCPU are the estimates of a run's programs on a CPU.
+func onCPU(t spec.Train, shape cost.Network) []cost.Program {
+	job := t.Job(shape)
+	job.CPU = true
+	return job.Programs(1)
+}
 
 // What is estimated of the device's memory is what XLA's statistics of the compiled programs
 // say, within 10 %: of each program, and of the most that is held at once. Nothing is computed,
@@ -91,7 +99,7 @@ func TestMemoryIsWhatXLASays(t *testing.T) {
 			}
 			shape := run.ShapeOf(c.config)
 			t.Logf("%.1f M parameters", float64(shape.Parameters())/1e6)
-			programs := spec.Programs(train, shape, true)
+			programs := onCPU(train, shape)
 			var peak, estimated int64
 			for _, p := range programs {
 				m, ok := said[p.Name]
@@ -137,7 +145,7 @@ func TestMemoryOfKeptValues(t *testing.T) {
 	})
 	kept := int64(2 * 4 * 4 * 32 * 256 * 4 * 64) // keys and values in float32: layers, rows, places, heads
 	found := 0
-	for _, p := range spec.Programs(train, shape, true) {
+	for _, p := range onCPU(train, shape) {
 		m, ok := said[p.Name]
 		if p.Name != "append" && p.Name != "append-room" {
 			continue
@@ -153,7 +161,7 @@ func TestMemoryOfKeptValues(t *testing.T) {
 	}
 	require.Equal(t, 2, found)
 	beside := func(t spec.Train) int64 {
-		for _, p := range spec.Programs(t, shape, true) {
+		for _, p := range onCPU(t, shape) {
 			if p.Name == "decode" {
 				return p.Beside
 			}

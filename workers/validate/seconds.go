@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -59,8 +60,8 @@ func (p Preemption) All() float64 { return p.Detection + p.Load + p.Rebuild + p.
 
 // SecondsOf computes what an iteration takes on n devices of a kind. The widths of the contexts are
 // known, and the compute dtype is bfloat16.
-func SecondsOf(t spec.Train, shape spec.ModelShape, n int, f Figures) Seconds {
-	out := Seconds{Figures: f, Devices: n, Needs: spec.PeakOn(t, shape, n)}
+func SecondsOf(t spec.Train, shape cost.Network, n int, f Figures) Seconds {
+	out := Seconds{Figures: f, Devices: n, Needs: t.Job(shape).Peak(n)}
 	d := spec.Derive(t, shape)
 	add := func(part string, seconds float64, bound string) {
 		out.Parts = append(out.Parts, PartSeconds{part, seconds, bound})
@@ -73,9 +74,9 @@ func SecondsOf(t spec.Train, shape spec.ModelShape, n int, f Figures) Seconds {
 		add(w.Part, seconds, bound)
 		of := &update
 		switch w.Part {
-		case spec.WorkPrefill, spec.WorkDecode:
+		case cost.WorkPrefill, cost.WorkDecode:
 			of = &generate
-		case spec.WorkScore:
+		case cost.WorkScore:
 			of = &score
 		}
 		of.seconds += seconds
@@ -109,7 +110,7 @@ func SecondsOf(t spec.Train, shape spec.ModelShape, n int, f Figures) Seconds {
 
 // moreSilence is how much longer a worker of this model may be silent than one of a small model, with
 // the heartbeat of development, with which [Figures.Detection] is measured.
-func moreSilence(shape spec.ModelShape) time.Duration {
+func moreSilence(shape cost.Network) time.Duration {
 	small := activities.Flags{SessionHeartbeat: 5 * time.Second}
 	return small.ForModel(shape.Parameters()).SessionHeartbeat - small.SessionHeartbeat
 }
@@ -121,7 +122,7 @@ type stage struct {
 }
 
 // seconds is the time of a part, and what it follows from.
-func (f Figures) seconds(w spec.Work) (float64, string) {
+func (f Figures) seconds(w cost.Work) (float64, string) {
 	operations := w.Operations / (f.Operations * f.OperationsShare)
 	memory := w.Bytes / (f.Bandwidth * f.BandwidthShare)
 	link := w.Copied / (f.Link * f.LinkShare)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/model/hf/families"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -20,7 +21,7 @@ var round = Figures{
 
 // small is a model of 10 layers whose matrices have 10 · 64 · (2 · 64 + 2 · 32 + 3 · 128) = 368,640
 // weights and whose table has 64,000.
-var small = spec.ModelShape{Layers: 10, HiddenSize: 64, IntermediateSize: 128, Heads: 4, KVHeads: 2, VocabSize: 1000, Tied: true}
+var small = cost.Network{Layers: 10, HiddenSize: 64, IntermediateSize: 128, Heads: 4, KVHeads: 2, VocabSize: 1000, Tied: true}
 
 const (
 	smallMatrices = 10 * 64 * (2*64 + 2*32 + 3*128)
@@ -104,9 +105,9 @@ func TestSecondsOfUpdates(t *testing.T) {
 	of := func(train spec.Train) (score, update float64) {
 		for _, p := range SecondsOf(train, small, 1, round).Parts {
 			switch p.Part {
-			case spec.WorkScore:
+			case cost.WorkScore:
 				score = p.Seconds
-			case spec.WorkUpdate:
+			case cost.WorkUpdate:
 				update = p.Seconds
 			}
 		}

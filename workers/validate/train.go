@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/model/hf/families"
 	"github.com/reprise-rl/reprise/workflows"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -35,7 +36,7 @@ type Train struct {
 	// Card is whether the run fits the device that was named, nil without one.
 	Card *Card `json:"card,omitempty"`
 	// Devices is what the run has of the devices that were asked about, nil without.
-	Devices *spec.Devices `json:"devices,omitempty"`
+	Devices *cost.Devices `json:"devices,omitempty"`
 	// Seconds is what an iteration takes on a device with known figures, nil without.
 	Seconds *Seconds `json:"seconds,omitempty"`
 	numbers string
@@ -186,7 +187,7 @@ func (v Train) summary() string {
 
 // origin is what is known here of the model that a policy starts from.
 type origin struct {
-	shape spec.ModelShape
+	shape cost.Network
 	// files are its small files; nil for a starter, and where they are not at hand.
 	files map[string][]byte
 	// config is the model's, where the files are at hand.

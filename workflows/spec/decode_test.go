@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -319,7 +320,7 @@ func FuzzDecode(f *testing.F) {
 		require.Equal(t, b, twice)
 		require.Empty(t, spec.Diff(train, again))
 		require.Equal(t, train, spec.Resolve(train))
-		require.NotEmpty(t, spec.Derive(train, spec.ModelShape{Layers: 2, HiddenSize: 32, Heads: 2, VocabSize: 512}).String())
+		require.NotEmpty(t, spec.Derive(train, cost.Network{Layers: 2, HiddenSize: 32, Heads: 2, VocabSize: 512}).String())
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/model/loss"
 	"github.com/reprise-rl/reprise/model/loss/terms"
 	"github.com/reprise-rl/reprise/workflows/collapse"
@@ -113,7 +114,7 @@ var rules = withOwn(withKnobs([]*rule{
 		doc: "Trains adapters of this rank over frozen weights (LoRA, arXiv 2106.09685), if there is an object `policy.lora`; without one all weights are trained. If `policy.from` names adapters, all of the object is theirs. See docs/lora.md."},
 	{path: "policy.lora.alpha", typ: typeNumber, starter: 16.0, loaded: 64.0, span: span{low: 0, high: 1e6, openLow: true}, source: fromOurs + " for the starter; " + fromRagen,
 		doc: "The adapters' product is multiplied by alpha / rank."},
-	{path: "policy.lora.targets", typ: typeNames, value: linearMaps, enum: linearMaps, short: allLinear, source: fromRagen,
+	{path: "policy.lora.targets", typ: typeNames, value: cost.LinearMaps[:], enum: cost.LinearMaps[:], short: allLinear, source: fromRagen,
 		doc: "The linear maps of each layer that have adapters."},
 	{path: "policy.lora.rslora", typ: typeBool, value: false, source: fromOurs,
 		doc: "Multiplies by alpha / √rank instead (rsLoRA, arXiv 2312.03732)."},

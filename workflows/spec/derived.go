@@ -1,62 +1,14 @@
 package spec
 
-// ModelShape is what the sizes of a model depend on.
-type ModelShape struct {
-	Layers           int
-	HiddenSize       int
-	IntermediateSize int
-	Heads            int
-	KVHeads          int
-	// HeadDim is the width of a head; HiddenSize / Heads if 0.
-	HeadDim   int
-	VocabSize int
-	// Tied says that the output head is the embedding.
-	Tied bool
-	// Unbiased says that queries, keys and values have no biases (Qwen3, Llama), HeadNorms that
-	// each head's queries and keys have a norm (Qwen3).
-	Unbiased, HeadNorms bool
-}
+import "github.com/reprise-rl/reprise/model/cost"
 
 // Shape is the starter's model with a vocabulary of the given size; its head is
 // tied to the embedding.
-func (s Starter) Shape(vocabulary int) ModelShape {
-	return ModelShape{
+func (s Starter) Shape(vocabulary int) cost.Network {
+	return cost.Network{
 		Layers: s.Layers, HiddenSize: s.HiddenSize, IntermediateSize: s.IntermediateSize,
 		Heads: s.Heads, KVHeads: s.KVHeads, VocabSize: vocabulary, Tied: true,
 	}
-}
-
-func (m ModelShape) headDim() int64 {
-	if m.HeadDim > 0 {
-		return int64(m.HeadDim)
-	}
-	return int64(m.HiddenSize / max(m.Heads, 1))
-}
-
-// Parameters is the number of weights: embedding, per layer the attention with its biases
-// and norms, the SwiGLU layer and two norms, a last norm, and the head unless tied.
-func (m ModelShape) Parameters() int64 {
-	hidden, intermediate := int64(m.HiddenSize), int64(m.IntermediateSize)
-	queries, keys := int64(m.Heads)*m.headDim(), int64(m.KVHeads)*m.headDim()
-	attention := hidden*(queries+2*keys) + queries*hidden
-	if !m.Unbiased {
-		attention += queries + 2*keys
-	}
-	if m.HeadNorms {
-		attention += 2 * m.headDim()
-	}
-	layer := attention + 3*hidden*intermediate + 2*hidden
-	embedding := int64(m.VocabSize) * hidden
-	if !m.Tied {
-		embedding *= 2
-	}
-	return embedding + int64(m.Layers)*layer + hidden
-}
-
-// largestTensor is the number of weights of the largest tensor: the embedding, or a matrix of
-// the SwiGLU.
-func (m ModelShape) largestTensor() int64 {
-	return int64(m.HiddenSize) * int64(max(m.VocabSize, m.IntermediateSize))
 }
 
 // Storage is an estimate of the bytes a run writes to S3, before compression.
@@ -102,10 +54,10 @@ type Derived struct {
 	// tensor.
 	Parameters int64 `json:"parameters,omitempty"`
 	// Adapters is the number of weights of the adapters; 0 in a run that trains all weights.
-	Adapters      int64   `json:"adapter_parameters,omitempty"`
-	LargestTensor int64   `json:"-"`
-	Memory        Memory  `json:"memory_bytes"`
-	Storage       Storage `json:"storage_bytes"`
+	Adapters      int64       `json:"adapter_parameters,omitempty"`
+	LargestTensor int64       `json:"-"`
+	Memory        cost.Memory `json:"memory_bytes"`
+	Storage       Storage     `json:"storage_bytes"`
 	// Actions are what Temporal Cloud bills; nil where they were not counted.
 	Actions *Actions `json:"billed_actions,omitempty"`
 	// EvaluationRows is the trajectories of an evaluation, 0 without any.
@@ -138,14 +90,14 @@ const (
 )
 
 // Derive computes the numbers that follow from a resolved spec and a model.
-func Derive(t Train, m ModelShape) Derived {
+func Derive(t Train, m cost.Network) Derived {
 	d := Derived{
 		Trajectories:  t.Rollout.Trajectories(),
 		KeptGroups:    t.Selection.Kept(t.Rollout.Groups),
 		ContextsKnown: len(t.Rollout.PromptTokens) > 0,
 		Parameters:    m.Parameters(),
-		Adapters:      m.adapterParameters(t.Policy.LoRA),
-		LargestTensor: m.largestTensor(),
+		Adapters:      m.Adapters(t.Policy.LoRA.adapters()),
+		LargestTensor: m.LargestTensor(),
 	}
 	d.RowsKept = t.keptRows()
 	d.SampledTokens = int64(t.Rollout.Slots()) * int64(t.Rollout.Turns) * int64(t.Rollout.MaxNewTokens)
@@ -155,14 +107,14 @@ func Derive(t Train, m ModelShape) Derived {
 	d.MicroBatches = ceil(d.RowsKept, t.Update.MicroBatch)
 	if d.ContextsKnown {
 		widths := t.Rollout.PromptTokens
-		d.Sequence = widths[len(widths)-1] + t.Rollout.MaxNewTokens
+		d.Sequence = t.width()
 		d.ContextTokens = int64(t.Rollout.firstPrompts()) * int64(widths[0])
 		for _, width := range widths[1:] {
 			d.ContextTokens += int64(t.Rollout.Slots()) * int64(width)
 		}
 		d.UpdateTokens = int64(d.MicroBatches) * int64(t.Update.MicroBatch) * int64(d.Sequence)
 	}
-	d.Memory = memory(t, m, d)
+	d.Memory = t.Job(m).Memory()
 	d.Storage = storage(t, m, d)
 	return d
 }
@@ -185,12 +137,8 @@ func (d Derived) HostBytes() int64 {
 	return max(float32Bytes*d.LargestTensor, 4*d.Storage.Iteration)
 }
 
-func storage(t Train, m ModelShape, d Derived) Storage {
-	trained := d.Parameters
-	if t.Policy.LoRA != nil {
-		trained = d.Adapters
-	}
-	s := Storage{Snapshot: 3 * float32Bytes * trained}
+func storage(t Train, m cost.Network, d Derived) Storage {
+	s := Storage{Snapshot: 3 * float32Bytes * m.Trained(t.Policy.LoRA.adapters())}
 	tokenBytes := int64(batchTokenBytes)
 	if t.Credit.Second() {
 		s.Snapshot *= 2
@@ -203,8 +151,7 @@ func storage(t Train, m ModelShape, d Derived) Storage {
 		tokenBytes += float32Bytes
 	}
 	if t.Rollout.Workers > 1 {
-		f := footprintOf(t, m, true)
-		s.Published = f.weights - f.frozen()
+		s.Published = t.Job(m).Published()
 	}
 	for version := range t.Iterations + 1 {
 		if t.Snapshot.Due(version, t.Iterations) {

@@ -6,25 +6,26 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // qwen is Qwen2.5-0.5B, whose 494,032,768 parameters are published.
-var qwen = spec.ModelShape{
+var qwen = cost.Network{
 	Layers: 24, HiddenSize: 896, IntermediateSize: 4864, Heads: 14, KVHeads: 2, VocabSize: 151936, Tied: true,
 }
 
 func TestParameters(t *testing.T) {
 	require.EqualValues(t, 494032768, qwen.Parameters())
 	// Qwen2.5-7B has an untied head and 7,615,616,512 parameters.
-	require.EqualValues(t, 7615616512, spec.ModelShape{
+	require.EqualValues(t, 7615616512, cost.Network{
 		Layers: 28, HiddenSize: 3584, IntermediateSize: 18944, Heads: 28, KVHeads: 4, HeadDim: 128, VocabSize: 152064,
 	}.Parameters())
 	// Qwen3-0.6B has 596,049,920, and Llama-3.2-1B 1,235,814,400.
-	require.EqualValues(t, 596049920, spec.ModelShape{
+	require.EqualValues(t, 596049920, cost.Network{
 		Layers: 28, HiddenSize: 1024, IntermediateSize: 3072, Heads: 16, KVHeads: 8, HeadDim: 128, VocabSize: 151936, Tied: true, Unbiased: true, HeadNorms: true,
 	}.Parameters())
-	require.EqualValues(t, 1235814400, spec.ModelShape{
+	require.EqualValues(t, 1235814400, cost.Network{
 		Layers: 16, HiddenSize: 2048, IntermediateSize: 8192, Heads: 32, KVHeads: 8, VocabSize: 128256, Tied: true, Unbiased: true,
 	}.Parameters())
 	starter := spec.Default(spec.FromStarter).Policy.Starter.Shape(512).Parameters()
@@ -158,7 +159,7 @@ func TestTooSmall(t *testing.T) {
 
 // The advice names what takes the memory at its peak.
 func TestMemoryAdvice(t *testing.T) {
-	advice := func(document string, m spec.ModelShape) string {
+	advice := func(document string, m cost.Network) string {
 		train := decode(t, document)
 		return spec.Derive(train, m).MemoryAdvice(train)
 	}
@@ -170,7 +171,7 @@ func TestMemoryAdvice(t *testing.T) {
 	require.Contains(t, advice(`{"environment":{"name":"bandit"},"update":{"micro_batch":64},"rollout":{"turns":1,"prompt_tokens":[1024]}}`, qwen),
 		"; lower update.micro_batch (64)")
 	require.Equal(t, "reprise validate shows what the spec needs the device's memory for",
-		advice(`{"environment":{"name":"bandit"}}`, spec.ModelShape{}))
+		advice(`{"environment":{"name":"bandit"}}`, cost.Network{}))
 }
 
 // The host holds the largest tensor, or an iteration's tables.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -34,12 +35,12 @@ func TestDevicesHoldNoMoreThanOne(t *testing.T) {
 	for name, train := range manyDevices(t) {
 		d := spec.Derive(train, qwen)
 		one := spec.DevicesOf(train, qwen, 1)
-		require.Equal(t, spec.Held{Peak: d.Memory.Peak, At: d.Memory.PeakAt}, one.First, name)
+		require.Equal(t, cost.Held{Peak: d.Memory.Peak, At: d.Memory.PeakAt}, one.First, name)
 		require.Zero(t, one.Others, name)
 		require.Zero(t, one.Copied, name)
 		require.Empty(t, one.Warnings, name)
-		for _, dealt := range []spec.Dealt{one.Rollout, one.Score} {
-			require.Equal(t, spec.Dealt{Parts: dealt.Parts, Rounds: dealt.Parts, Busy: 1, Gain: 1}, dealt, name)
+		for _, dealt := range []cost.Dealt{one.Rollout, one.Score} {
+			require.Equal(t, cost.Dealt{Parts: dealt.Parts, Rounds: dealt.Parts, Busy: 1, Gain: 1}, dealt, name)
 		}
 		require.InDelta(t, 1, one.Update.Gain, 0, name)
 		for _, n := range []int{2, 3, 4, 8, 64} {
@@ -47,7 +48,7 @@ func TestDevicesHoldNoMoreThanOne(t *testing.T) {
 			require.LessOrEqual(t, many.First.Peak, one.First.Peak, "%s on %d", name, n)
 			require.LessOrEqual(t, many.Others.Peak, one.First.Peak, "%s on %d", name, n)
 			require.Positive(t, many.Others.Peak, "%s on %d", name, n)
-			for _, dealt := range []spec.Dealt{many.Rollout, many.Score, many.Update} {
+			for _, dealt := range []cost.Dealt{many.Rollout, many.Score, many.Update} {
 				require.LessOrEqual(t, dealt.Gain, float64(n), "%s on %d", name, n)
 				require.GreaterOrEqual(t, dealt.Gain, 1.0, "%s on %d", name, n)
 			}
@@ -59,7 +60,7 @@ func TestDevicesHoldNoMoreThanOne(t *testing.T) {
 // tensors that it owns: of Qwen2.5-0.5B on eight devices the first has the embedding, and the
 // others share the layers.
 func TestDevicesMemory(t *testing.T) {
-	of := func(update string, n int) spec.Devices {
+	of := func(update string, n int) cost.Devices {
 		return spec.DevicesOf(decode(t, `{"environment":{"name":"bandit"},"policy":{"from":"hf:Qwen/Qwen2.5-0.5B"},
 			"rollout":{"groups":16,"group_size":8,"turns":1,"prompt_tokens":[256],"max_new_tokens":64,"pass_rows":8},"update":{"micro_batch":4`+update+`}}`), qwen, n)
 	}
@@ -79,7 +80,7 @@ func TestDevicesMemory(t *testing.T) {
 }
 
 // smallParameters is the number of weights of norms and biases.
-func smallParameters(m spec.ModelShape) int64 {
+func smallParameters(m cost.Network) int64 {
 	width := int64(m.HiddenSize)
 	keys := width / int64(m.Heads) * int64(m.KVHeads)
 	return int64(m.Layers)*(2*width+width+2*keys) + width

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -147,7 +148,7 @@ func TestDetectorsOfPublishedModels(t *testing.T) {
 func TestVocabularyOfTheDetector(t *testing.T) {
 	document := []byte(`{"environment":{"name":"bandit"},"policy":{"from":"hf:a/b"},"rollout":{"turns":1,"prompt_tokens":[64]}}`)
 	train := decode(t, string(document))
-	shape := spec.ModelShape{Layers: 1, HiddenSize: 8, IntermediateSize: 8, Heads: 1, KVHeads: 1, VocabSize: 49152}
+	shape := cost.Network{Layers: 1, HiddenSize: 8, IntermediateSize: 8, Heads: 1, KVHeads: 1, VocabSize: 49152}
 	resolved := train.WithSizes(shape, document)
 	require.Equal(t, 49152, resolved.Collapse.EntropyUniform.Vocabulary)
 	require.Equal(t, resolved.Collapse, train.WithDefaultsOf(resolved, document).Collapse)

@@ -2,8 +2,9 @@ package spec
 
 import (
 	"fmt"
-	"slices"
 	"strings"
+
+	"github.com/reprise-rl/reprise/model/cost"
 )
 
 // LoRA is how a policy is trained by adapters over a frozen base model, and its critic by
@@ -17,10 +18,15 @@ type LoRA struct {
 	Seed    uint64   `json:"seed"`
 }
 
-// linearMaps are the linear maps of a layer in its order, by the names that PEFT matches, and
-// allLinear stands for all of them.
-var linearMaps = []string{"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+// adapters are what the sizes of the adapters depend on; nil if l is.
+func (l *LoRA) adapters() *cost.Adapters {
+	if l == nil {
+		return nil
+	}
+	return &cost.Adapters{Rank: l.Rank, Targets: l.Targets}
+}
 
+// allLinear stands for all linear maps of a layer, which are cost.LinearMaps.
 const allLinear = "all-linear"
 
 // Starting is a policy that begins with adapters that there are: theirs says how they are
@@ -55,41 +61,6 @@ func (p Policy) Starting(theirs LoRA, base string, document []byte) (Policy, err
 		p.Base = base
 	}
 	return p, problems.Err()
-}
-
-// adapterParameters is the number of weights of a policy's adapters; 0 if all weights are
-// trained.
-func (m ModelShape) adapterParameters(l *LoRA) int64 {
-	if l == nil {
-		return 0
-	}
-	var widths int64
-	for _, w := range m.adapted(l) {
-		widths += w[0] + w[1]
-	}
-	return int64(m.Layers) * int64(l.Rank) * widths
-}
-
-// largestAdapter is the number of weights of the largest tensor of the adapters.
-func (m ModelShape) largestAdapter(l *LoRA) int64 {
-	var widest int64
-	for _, w := range m.adapted(l) {
-		widest = max(widest, w[0], w[1])
-	}
-	return int64(l.Rank) * widest
-}
-
-// adapted are the widths of the inputs and outputs of a layer's targets.
-func (m ModelShape) adapted(l *LoRA) (out [][2]int64) {
-	hidden, inner := int64(m.HiddenSize), int64(m.IntermediateSize)
-	queries, keys := int64(m.Heads)*m.headDim(), int64(m.KVHeads)*m.headDim()
-	all := [][2]int64{{hidden, queries}, {hidden, keys}, {hidden, keys}, {queries, hidden}, {hidden, inner}, {hidden, inner}, {inner, hidden}}
-	for i, name := range linearMaps {
-		if slices.Contains(l.Targets, name) {
-			out = append(out, all[i])
-		}
-	}
-	return out
 }
 
 // checkBase is what is wrong with a base model's name.

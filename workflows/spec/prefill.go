@@ -33,17 +33,3 @@ func (r Rollout) firstPrompts() int {
 	}
 	return r.Slots()
 }
-
-// sharedPrefill is the first turn's prefill in passes whose rows share prompts, and what is there beside
-// it: the keys and values of the pass that it is laid out to, which takes less than decoding then does.
-// It is zero where no prompts are shared.
-func (t Train) sharedPrefill(f footprint) (p Program, beside int64) {
-	r := t.Rollout
-	n := r.SharedPrompts(r.Slots(), r.GroupSlots())
-	if n == 0 {
-		return p, 0
-	}
-	width := int64(r.PromptTokens[0])
-	rows := max(min(int64(n), prefillTokens/width), 1)
-	return f.prefill(rows, width, width+int64(r.MaxNewTokens)), f.cache(int64(min(r.Slots(), r.Pass())), width)
-}

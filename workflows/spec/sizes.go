@@ -3,6 +3,8 @@ package spec
 import (
 	"math"
 	"strings"
+
+	"github.com/reprise-rl/reprise/model/cost"
 )
 
 // WithSizes fills in what a spec leaves to the size of the model: rows of a pass and of a
@@ -13,7 +15,7 @@ import (
 // alone, never from a device, so that a run is the same wherever it is computed. document
 // is what a person wrote; a micro-batch and snapshot.every that it names stay. Without the widths of the
 // contexts (rollout.prompt_tokens) the spec stays as it is.
-func (t Train) WithSizes(m ModelShape, document []byte) Train {
+func (t Train) WithSizes(m cost.Network, document []byte) Train {
 	if len(t.Rollout.PromptTokens) == 0 {
 		return t
 	}
@@ -54,7 +56,7 @@ const (
 // its own to compile; and with adapters into loadedShards shards, so that several devices can
 // compute them. Gradients of adapters are small; those of all weights would need memory for a
 // second one.
-func (t Train) divided(m ModelShape, document []byte) Train {
+func (t Train) divided(m cost.Network, document []byte) Train {
 	if t.Policy.Starter != nil {
 		return t
 	}
@@ -69,7 +71,7 @@ func (t Train) divided(m ModelShape, document []byte) Train {
 
 // snapshotEvery is the least number of iterations between two snapshots with which they
 // take at most snapshotShare of the time.
-func (t Train) snapshotEvery(m ModelShape) int {
+func (t Train) snapshotEvery(m cost.Network) int {
 	d := Derive(t, m)
 	iterations := float64(d.Storage.Snapshot) / sendSecond / (snapshotShare * t.iterationSeconds(m, d))
 	return int(min(max(math.Ceil(iterations), 1), mostEvery))
@@ -77,7 +79,7 @@ func (t Train) snapshotEvery(m ModelShape) int {
 
 // iterationSeconds estimates the time of an iteration on the device that a run of a
 // pretrained model is made for: sampling, scoring and the update.
-func (t Train) iterationSeconds(m ModelShape, d Derived) float64 {
+func (t Train) iterationSeconds(m cost.Network, d Derived) float64 {
 	parameters := float64(m.Parameters())
 	width := float64(float32Bytes)
 	if t.Policy.ComputeDtype == BFloat16 {
@@ -114,7 +116,7 @@ func Writes(document []byte, path string) bool {
 // fitting halves the default rows of a micro-batch, where they may change, and then those
 // of a pass, until the estimate fits into the device's memory. Where not even one row
 // fits, the defaults stay.
-func (t Train) fitting(m ModelShape, changeable bool) Train {
+func (t Train) fitting(m cost.Network, changeable bool) Train {
 	fits := func(pass, micro int) bool {
 		tried := t
 		tried.Rollout.PassRows, tried.Update.MicroBatch = pass, micro
@@ -144,7 +146,7 @@ func (t Train) fitting(m ModelShape, changeable bool) Train {
 
 // WithRecompute decides update.recompute, if a person has not: activations are kept where the
 // run's peak is then within keepShare of the device's memory.
-func (t Train) WithRecompute(m ModelShape) Train {
+func (t Train) WithRecompute(m cost.Network) Train {
 	if t.Update.Sized() {
 		return t
 	}

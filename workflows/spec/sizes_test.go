@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -15,7 +16,7 @@ func TestWithSizes(t *testing.T) {
 	starter := spec.Default(spec.FromStarter).Policy.Starter.Shape(512)
 	for name, test := range map[string]struct {
 		document        string
-		model           spec.ModelShape
+		model           cost.Network
 		generate, score int
 		snapshot        int
 	}{
@@ -88,7 +89,7 @@ func TestPiecesOfAnUpdate(t *testing.T) {
 	const loaded = `{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"rollout":{"groups":64,"turns":1,"prompt_tokens":[16384]},"selection":{"method":"all"}`
 	for name, test := range map[string]struct {
 		document string
-		model    spec.ModelShape
+		model    cost.Network
 		pieces   int
 	}{
 		"a starter":      {small + `}`, starter, 1},
@@ -168,7 +169,7 @@ func TestRecomputeFitsTheDevice(t *testing.T) {
 func TestSnapshotsFollowTheirCost(t *testing.T) {
 	for name, test := range map[string]struct {
 		document string
-		model    spec.ModelShape
+		model    cost.Network
 		every    int
 	}{
 		"a starter":         {`{"environment":{"name":"bandit"},"rollout":{"turns":1,"prompt_tokens":[256]}}`, spec.Default(spec.FromStarter).Policy.Starter.Shape(512), 10},

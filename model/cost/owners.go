@@ -1,4 +1,4 @@
-package spec
+package cost
 
 import (
 	"cmp"
@@ -32,7 +32,7 @@ func (f footprint) ownedBy(n int) []int64 {
 // tensors are the bytes of the matrices that are trained, in float32.
 func (f footprint) tensors() (out []int64) {
 	if f.lora != nil {
-		for _, w := range f.m.adapted(f.lora) {
+		for _, w := range f.m.adapted(*f.lora) {
 			for range f.layers {
 				out = append(out, float32Bytes*int64(f.lora.Rank)*w[0], float32Bytes*int64(f.lora.Rank)*w[1])
 			}

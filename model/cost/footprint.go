@@ -1,4 +1,4 @@
-package spec
+package cost
 
 // The limits of the model's programs, as package model has them.
 const (
@@ -17,35 +17,31 @@ const (
 // CPUs holds at once. A GPU's is taken to hold the same, but for bfloat16, which a CPU widens
 // to compute with it.
 type footprint struct {
-	m ModelShape
+	m Network
 	// weights are the bytes of the weights that the programs read: matrices in the compute dtype,
 	// but adapters and a critic's head in float32, as norms and biases. trained are those of
 	// what is trained, in float32.
 	weights, trained int64
 	width            int64 // bytes of a number in the compute dtype
 	cpu              bool
-	keep             bool  // activations for the backward pass
-	value            bool  // the critic's
-	lora             *LoRA // nil: all weights are trained
-	values           int64 // of a token: a critic's, or 1
+	keep             bool      // activations for the backward pass
+	value            bool      // the critic's
+	lora             *Adapters // nil: all weights are trained
+	values           int64     // of a token: a critic's, or 1
 	hidden, inner, queries, keys,
 	layers, vocabulary int64
 }
 
-func footprintOf(t Train, m ModelShape, cpu bool) footprint {
+// policy is the footprint of the job's policy.
+func (j Job) policy() footprint {
+	m := j.Network
 	f := footprint{
-		m: m, width: float32Bytes, cpu: cpu, keep: t.Update.Keeps(), lora: t.Policy.LoRA,
+		m: m, width: j.ComputeBytes, cpu: j.CPU, keep: j.Keep, lora: j.Adapters,
 		hidden: int64(m.HiddenSize), inner: int64(m.IntermediateSize),
 		queries: int64(m.Heads) * m.headDim(), keys: int64(m.KVHeads) * m.headDim(),
 		layers: int64(m.Layers), vocabulary: int64(m.VocabSize), values: 1,
 	}
-	if t.Policy.ComputeDtype == BFloat16 {
-		f.width = 2
-	}
-	f.trained = float32Bytes * m.Parameters()
-	if f.lora != nil {
-		f.trained = float32Bytes * m.adapterParameters(f.lora)
-	}
+	f.trained = float32Bytes * m.Trained(f.lora)
 	return f.reading()
 }
 
@@ -90,13 +86,17 @@ func (f footprint) copies() int64 {
 // lossColumns are about the numbers of a token that the loss reads.
 const lossColumns = 6
 
-// second is the footprint of the second network that the run trains beside the policy, if it
-// trains one: a process reward model is as large as the policy.
-func (f footprint) second(t Train) (footprint, bool) {
-	if t.Credit.Critic() {
-		return f.critic(t.Credit.Values()), true
+// models are the footprints of the networks that are scored and trained: the policy, and the second
+// network if there is one. A process reward model is as large as the policy.
+func (j Job) models() []footprint {
+	policy := j.policy()
+	switch {
+	case j.Values > 0:
+		return []footprint{policy, policy.critic(j.Values)}
+	case j.PRM:
+		return []footprint{policy, policy}
 	}
-	return f, t.Credit.PRM()
+	return []footprint{policy}
 }
 
 // critic is the footprint of the policy's critic, whose head is a vector for each value of a token.
@@ -104,11 +104,7 @@ func (f footprint) critic(values int) footprint {
 	f.value, f.values = true, int64(values)
 	m := f.m
 	m.Tied = true // it has no head for tokens
-	weights := m.Parameters()
-	if f.lora != nil {
-		weights = f.m.adapterParameters(f.lora)
-	}
-	f.trained = float32Bytes * (weights + f.values*f.hidden)
+	f.trained = float32Bytes * (m.Trained(f.lora) + f.values*f.hidden)
 	return f.reading()
 }
 
@@ -209,53 +205,53 @@ func (f footprint) prefill(rows, prompt, positions int64) Program {
 	}
 }
 
-// pass is the sizes of a pass of generation.
-type pass struct{ rows, prompt, fresh int64 }
+// Pass is the sizes of a pass of generation: rows, and tokens of a prompt and of what is sampled after it.
+type Pass struct{ Rows, Prompt, Fresh int64 }
 
 // step is what a step of decoding needs: three tensors of logits, two of scores, and on a CPU
 // that widens them the matrices and one layer's keys or values.
-func (f footprint) step(s pass) int64 {
-	n := 3*float32Bytes*s.rows*f.vocabulary + 2*float32Bytes*s.rows*int64(f.m.Heads)*(s.prompt+s.fresh)
+func (f footprint) step(s Pass) int64 {
+	n := 3*float32Bytes*s.Rows*f.vocabulary + 2*float32Bytes*s.Rows*int64(f.m.Heads)*(s.Prompt+s.Fresh)
 	if f.widens() {
-		n += float32Bytes*f.matrices() + f.table() + float32Bytes*s.rows*(s.prompt+s.fresh)*f.keys
+		n += float32Bytes*f.matrices() + f.table() + float32Bytes*s.Rows*(s.Prompt+s.Fresh)*f.keys
 	}
 	return n
 }
 
 // sampledBytes are those of a number for each token that is sampled.
-func (s pass) sampledBytes() int64 { return float32Bytes * s.rows * s.fresh }
+func (s Pass) sampledBytes() int64 { return float32Bytes * s.Rows * s.Fresh }
 
 // decode samples all tokens of a pass: it puts the prefills' keys and values together, with
 // room for the new ones.
-func (f footprint) decode(s pass) Program {
+func (f footprint) decode(s Pass) Program {
 	return Program{
-		Name: "decode", Inputs: f.weights + f.cache(s.rows, s.prompt) + f.tables(s.prompt+s.fresh) + s.sampledBytes(),
-		Outputs: 2 * s.sampledBytes(), Temporary: f.cache(s.rows, s.prompt+s.fresh) + f.step(s),
+		Name: "decode", Inputs: f.weights + f.cache(s.Rows, s.Prompt) + f.tables(s.Prompt+s.Fresh) + s.sampledBytes(),
+		Outputs: 2 * s.sampledBytes(), Temporary: f.cache(s.Rows, s.Prompt+s.Fresh) + f.step(s),
 	}
 }
 
 // room puts the prefills' keys and values together, with room for the new ones.
-func (f footprint) room(s pass) Program {
-	return Program{Name: "decode-room", Inputs: f.cache(s.rows, s.prompt), Outputs: f.cache(s.rows, s.prompt+s.fresh)}
+func (f footprint) room(s Pass) Program {
+	return Program{Name: "decode-room", Inputs: f.cache(s.Rows, s.Prompt), Outputs: f.cache(s.Rows, s.Prompt+s.Fresh)}
 }
 
 // decodeChunk samples some tokens of a pass, and writes keys and values in place.
-func (f footprint) decodeChunk(s pass) Program {
-	cache := f.cache(s.rows, s.prompt+s.fresh)
+func (f footprint) decodeChunk(s Pass) Program {
+	cache := f.cache(s.Rows, s.Prompt+s.Fresh)
 	return Program{
-		Name: "decode-chunk", Inputs: f.weights + cache + f.tables(s.prompt+s.fresh) + 3*s.sampledBytes(),
+		Name: "decode-chunk", Inputs: f.weights + cache + f.tables(s.Prompt+s.Fresh) + 3*s.sampledBytes(),
 		Outputs: cache + 2*s.sampledBytes(), Aliases: cache, Temporary: f.step(s),
 	}
 }
 
 // seat puts keys and values of a prefill in slots, in place.
-func (f footprint) seat(s pass, rows int64) Program {
-	cache := f.cache(s.rows, s.prompt+s.fresh)
-	return Program{Name: "block-seat", Inputs: cache + f.cache(rows, s.prompt), Outputs: cache, Aliases: cache}
+func (f footprint) seat(s Pass, rows int64) Program {
+	cache := f.cache(s.Rows, s.Prompt+s.Fresh)
+	return Program{Name: "block-seat", Inputs: cache + f.cache(rows, s.Prompt), Outputs: cache, Aliases: cache}
 }
 
 // decodeBlock is decodeChunk for the slots of a block.
-func (f footprint) decodeBlock(s pass) Program {
+func (f footprint) decodeBlock(s Pass) Program {
 	out := f.decodeChunk(s)
 	out.Name = "decode-block"
 	return out
@@ -265,24 +261,21 @@ func (f footprint) decodeBlock(s pass) Program {
 // after, and the tokens of an execution.
 type appending struct{ rows, before, width, tokens int64 }
 
-// appended is the last turn's append of a run that keeps values.
-func (t Train) appended() appending {
-	widths := t.Rollout.PromptTokens
-	n := len(widths)
-	return appending{
-		int64(min(t.Rollout.Slots(), t.Rollout.Pass())), int64(widths[n-2]), int64(widths[n-1]), int64(t.Rollout.AppendTokens(n)),
-	}
+// appended is the last turn's append of a rollout that keeps values.
+func (r Rollout) appended() appending {
+	n := len(r.Turns)
+	last := r.Turns[n-1]
+	return appending{int64(r.PassRows), int64(r.Turns[n-2].Width), int64(last.Width), int64(last.Read)}
 }
 
-// kept is the bytes that rollout.keep_values keeps at the last turn, of the rows whose passes a
+// kept is the bytes of the keys and values that a rollout keeps at the last turn, of the rows whose passes a
 // device has.
-func (t Train) kept(f footprint, on seat) int64 {
-	if !t.Rollout.KeepValues || len(t.Rollout.PromptTokens) < 2 {
+func (r Rollout) kept(f footprint, on seat) int64 {
+	if !r.KeepValues || len(r.Turns) < 2 {
 		return 0
 	}
-	a := t.appended()
-	all, each := t.blocks()
-	return f.cache(int64(partsOn(on.number, all, each, on.devices))*a.rows, a.width)
+	a := r.appended()
+	return f.cache(int64(partsOn(on.number, r.Parts, r.Each, on.devices))*a.rows, a.width)
 }
 
 // appendRoom widens the keys and values of a chunk of rows.
@@ -365,9 +358,9 @@ func (f footprint) backward(rows, width int64) Program {
 // largest is the bytes of the largest tensor that is trained.
 func (f footprint) largest() int64 {
 	if f.lora != nil {
-		return float32Bytes * f.m.largestAdapter(f.lora)
+		return float32Bytes * f.m.largestAdapter(*f.lora)
 	}
-	return float32Bytes * f.m.largestTensor()
+	return float32Bytes * f.m.LargestTensor()
 }
 
 // square gives the sum of the squares of a gradient.
@@ -388,29 +381,4 @@ func (f footprint) apply() Program {
 func (f footprint) fingerprint() Program {
 	words := f.largest() / float32Bytes
 	return Program{Name: f.name("fingerprint"), Inputs: f.largest(), Temporary: 16 * (words/laneBlock*33/32 + words%laneBlock)}
-}
-
-// width is the width of a row in Score and Update.
-func (t Train) width() int64 {
-	widths := t.Rollout.PromptTokens
-	return int64(widths[len(widths)-1] + t.Rollout.MaxNewTokens)
-}
-
-// sampled is the largest pass of generation: the last turn's, or a suite's.
-func (t Train) sampled() pass {
-	of := func(rows int, widths []int, fresh int) pass {
-		return pass{int64(min(rows, t.Rollout.Pass())), int64(widths[len(widths)-1]), int64(fresh)}
-	}
-	most := of(t.Rollout.Slots(), t.Rollout.PromptTokens, t.Rollout.MaxNewTokens)
-	if t.Evaluation.Every > 0 {
-		for _, s := range t.Evaluation.Suites {
-			if len(s.PromptTokens) == 0 {
-				continue
-			}
-			if p := of(s.Rows(), s.PromptTokens, s.MaxNewTokens); p.prompt+p.fresh > most.prompt+most.fresh {
-				most = p
-			}
-		}
-	}
-	return most
 }

@@ -1,4 +1,4 @@
-package spec
+package cost
 
 // Work is what a part of an iteration asks of the device that has the most of it, at most: every
 // episode has all turns, and every reply all its tokens.
@@ -30,27 +30,22 @@ const (
 	WorkCopies  = "copies between devices"
 )
 
-// WorkOf is the work of an iteration on n devices. The widths of the contexts are known.
+// Work is the work of an iteration on n devices, without numbers of activities. The widths of rows are known.
 //
 // A weight of a matrix takes two operations a token, and attention 4 · width · heads · head width
 // a token and layer: products with what the causal mask hides are made. An update takes three times
 // the operations of a forward pass, four where layers are computed again; with adapters, whose frozen
 // matrices have no gradient, two and three.
-func WorkOf(t Train, m ModelShape, n int) []Work {
-	d := Derive(t, m)
-	of := DevicesOf(t, m, n)
-	f := footprintOf(t, m, false)
-	pieces := t.Pieces(d)
-	generates := t.Rollout.waves() * t.Rollout.Turns * pieces.Generate(d.Trajectories)
-	prefill, decode := t.rolloutWork(f, of.Rollout)
-	score := Work{Part: WorkScore, Activities: pieces.Score}
-	update := Work{Part: WorkUpdate, Activities: 1}
+func (j Job) Work(n int) []Work {
+	of, models, u := j.Devices(n), j.models(), j.Update
+	prefill, decode := j.Rollout.work(models[0], of.Rollout)
+	score, update := Work{Part: WorkScore}, Work{Part: WorkUpdate}
 	step, copies := Work{Part: WorkStep}, Work{Part: WorkCopies}
-	epochs := float64(max(t.Update.Epochs, 1))
-	steps := epochs * float64(ceil(d.MicroBatches, t.stepBatches()))
-	tokens := float64(d.UpdateTokens)
-	for _, model := range t.models(f) {
-		forward := model.operations(float64(d.Sequence), true) * tokens
+	epochs := float64(u.Epochs)
+	steps := epochs * float64(ceil(u.Batches, u.StepBatches))
+	width, tokens := float64(u.Width), float64(u.Batches*u.Rows*u.Width)
+	for _, model := range models {
+		forward := model.operations(width, true) * tokens
 		score.Operations += forward / of.Score.Gain
 		update.Operations += epochs * forward * model.passes() / of.Update.Gain
 		// The norm reads the gradient; AdamW reads it with weights and moments, and writes those; the
@@ -62,33 +57,27 @@ func WorkOf(t Train, m ModelShape, n int) []Work {
 		_, most := model.copiedAStep(of.Update, n)
 		copies.Copied += steps * float64(most)
 	}
-	if t.Update.Reference() {
-		score.Operations += f.operations(float64(d.Sequence), true) * tokens / of.Score.Gain
+	if j.Reference {
+		score.Operations += models[0].operations(width, true) * tokens / of.Score.Gain
 	}
-	decode.Activities = generates
 	return []Work{prefill, decode, score, update, step, copies}
 }
 
-// rolloutWork is the work of prefills or appends, and of decoding.
-func (t Train) rolloutWork(f footprint, dealt Dealt) (prefill, decode Work) {
+// work is the work of prefills or appends, and of decoding.
+func (r Rollout) work(f footprint, dealt Dealt) (prefill, decode Work) {
 	prefill, decode = Work{Part: WorkPrefill}, Work{Part: WorkDecode}
-	rows, fresh := float64(t.Rollout.Slots()), float64(t.Rollout.MaxNewTokens)
-	slots := int64(min(t.Rollout.Slots(), t.Rollout.Pass()))
-	passes := float64(dealt.Rounds * ceil(t.Rollout.Block(), t.Rollout.Pass())) // of the first device
-	rows, passes = rows*float64(t.Rollout.waves()), passes*float64(t.Rollout.waves())
-	for turn, width := range t.Rollout.PromptTokens {
-		prefilled, read := rows, float64(width)
-		switch {
-		case turn == 0:
-			prefilled *= float64(t.Rollout.firstPrompts()) / float64(t.Rollout.Slots())
-		case t.Rollout.KeepValues:
-			read = float64(t.Rollout.AppendTokens(turn + 1))
+	rows, fresh := float64(r.Rows*r.Waves), float64(r.Fresh)
+	passes := float64(dealt.Rounds * r.Passes * r.Waves) // of the first device
+	for turn, t := range r.Turns {
+		prefilled := rows
+		if turn == 0 {
+			prefilled *= float64(r.FirstPrompts) / float64(r.Rows)
 		}
-		all := float64(width) + fresh
-		prefill.Operations += prefilled * read * f.operations(float64(width), false) / dealt.Gain
+		all := float64(t.Width) + fresh
+		prefill.Operations += prefilled * float64(t.Read) * f.operations(float64(t.Width), false) / dealt.Gain
 		decode.Operations += rows * fresh * f.operations(all, true) / dealt.Gain
 		decode.Steps += passes * fresh
-		decode.Bytes += passes * fresh * float64(f.weights+f.cache(slots, int64(all)))
+		decode.Bytes += passes * fresh * float64(f.weights+f.cache(int64(r.PassRows), int64(all)))
 	}
 	return prefill, decode
 }

@@ -1,6 +1,4 @@
-package spec
-
-import "fmt"
+package cost
 
 // Memory is an estimate of the memory of a GPU that a run needs, in bytes: the most that one
 // of its programs has, with what the device holds of the run beside it. A CPU needs more only
@@ -57,28 +55,32 @@ func (p Program) Bytes() int64 { return p.Inputs + p.Outputs - p.Aliases + p.Tem
 // Peak is all that the device holds while the program runs.
 func (p Program) Peak() int64 { return p.Bytes() + p.Beside }
 
-func memory(t Train, m ModelShape, d Derived) Memory {
-	f := footprintOf(t, m, false)
-	u := Memory{Frozen: f.frozen(), Weights: f.trained, Moments: 2 * f.trained, Gradients: f.trained + t.Update.total(f), Kept: f.keep}
-	if second, is := f.second(t); is {
-		u.Critic = 3 * second.trained
+// Memory is what the job needs of a device alone. What depends on the widths of rows is 0 if they are not known.
+func (j Job) Memory() Memory {
+	models := j.models()
+	f := models[0]
+	u := Memory{Frozen: f.frozen(), Weights: f.trained, Moments: 2 * f.trained, Gradients: f.trained, Kept: f.keep}
+	if j.Update.Shards > 1 {
+		u.Gradients *= 2 // the sum of the shards' beside a shard's own
 	}
-	if t.Update.Reference() {
+	if len(models) > 1 {
+		u.Critic = 3 * models[1].trained
+	}
+	if j.Reference {
 		u.Reference = u.Weights
 	}
-	u.ComputeCopy = copies(t, f)
-	if !d.ContextsKnown {
+	u.ComputeCopy = j.copies(models)
+	if j.Update.Width == 0 {
 		return u
 	}
-	u.KeptValues = t.kept(f, alone)
-	micro := int64(t.Update.MicroBatch) * int64(d.Sequence)
-	for _, p := range Programs(t, m, false) {
+	u.KeptValues = j.Rollout.kept(f, alone)
+	for _, p := range j.Programs(1) {
 		switch p.Name {
 		case "backward":
-			u.Activations = p.Temporary + f.saved(micro)
+			u.Activations = p.Temporary + f.saved(int64(j.Update.Rows*j.Update.Width))
 		case "prefill":
-			s := t.sampled()
-			u.KVCache = f.cache(s.rows, s.prompt+s.fresh)
+			s := j.Rollout.Pass
+			u.KVCache = f.cache(s.Rows, s.Prompt+s.Fresh)
 		}
 		if p.Peak() > u.Peak {
 			u.Peak, u.PeakAt = p.Peak(), p.Name
@@ -87,61 +89,52 @@ func memory(t Train, m ModelShape, d Derived) Memory {
 	return u
 }
 
-// total is the bytes of the sum of the shards' gradients, which is there beside a shard's own.
-func (u Update) total(f footprint) int64 {
-	if u.Shards > 1 {
-		return f.trained
+// copies is the bytes of all copies of weights that a run holds, of these models.
+func (j Job) copies(models []footprint) int64 {
+	var n int64
+	for _, f := range models {
+		n += f.copies()
 	}
-	return 0
-}
-
-// copies is the bytes of all copies of weights that a run holds.
-func copies(t Train, policy footprint) int64 {
-	n := policy.copies()
-	if t.Update.Reference() {
-		n *= 2
-	}
-	if second, is := policy.second(t); is {
-		n += second.copies()
+	if j.Reference {
+		n += models[0].copies()
 	}
 	return n
 }
 
-// Programs are the estimates of a run's programs on a GPU or a CPU, in the order in which an
-// iteration runs them. The widths of its contexts are known.
-func Programs(t Train, m ModelShape, cpu bool) []Program { return programsOn(t, m, cpu, alone) }
+// Published is the bytes of a version of the policy that another worker samples with: what programs read,
+// without the base model below adapters.
+func (j Job) Published() int64 { return j.policy().copied() }
 
-// FirstPrograms are those of the first of n GPUs that share the run.
-func FirstPrograms(t Train, m ModelShape, n int) []Program {
-	return programsOn(t, m, false, seat{0, n})
-}
+// Programs are the estimates of the programs of the first of so many devices that share the run, in the
+// order in which an iteration runs them. The widths of rows are known.
+func (j Job) Programs(devices int) []Program { return j.programsOn(seat{0, devices}) }
 
 // sampling are the programs of a rollout. The device holds so many bytes besides, and keeps values
 // of its own passes.
-func (t Train) sampling(f footprint, held int64, on seat, add func(p Program, beside int64)) {
-	s := t.sampled()
-	chunk := prefillRows(s.rows, s.prompt)
-	prefill := f.prefill(chunk, s.prompt, s.prompt+s.fresh)
-	beside := (s.rows/chunk - 1) * prefill.Outputs // the parts before
-	if shared, all := t.sharedPrefill(f); shared.Bytes()+all > prefill.Bytes()+beside {
+func (r Rollout) sampling(f footprint, held int64, on seat, add func(p Program, beside int64)) {
+	s := r.Pass
+	chunk := prefillRows(s.Rows, s.Prompt)
+	prefill := f.prefill(chunk, s.Prompt, s.Prompt+s.Fresh)
+	beside := (s.Rows/chunk - 1) * prefill.Outputs // the parts before
+	if shared, all := r.sharedPrefill(f); shared.Bytes()+all > prefill.Bytes()+beside {
 		prefill, beside = shared, all
 	}
-	kept, prompts := t.kept(f, on), int64(0) // prompts are those of the pass itself
+	kept, prompts := r.kept(f, on), int64(0) // prompts are those of the pass itself
 	if kept > 0 {
-		prompts = f.cache(s.rows, s.prompt)
-		a := t.appended()
+		prompts = f.cache(s.Rows, s.Prompt)
+		a := r.appended()
 		rows := prefillRows(a.rows, a.width)
 		add(f.appendRoom(rows, a), held+max(kept-f.cache(rows, a.before), 0))
 		add(f.append(rows, a), held-f.weights+max(kept-f.cache(rows, a.width), 0))
 	}
 	switch {
-	case t.Rollout.BlockRows > 0:
+	case r.Blocks:
 		// The rows that are prefilled and have no slot yet stay beside those that have one.
-		prefill = f.prefill(chunk, s.prompt, s.prompt+s.fresh)
-		add(prefill, held-f.weights+f.cache(s.rows, s.prompt+s.fresh))
+		prefill = f.prefill(chunk, s.Prompt, s.Prompt+s.Fresh)
+		add(prefill, held-f.weights+f.cache(s.Rows, s.Prompt+s.Fresh))
 		add(f.seat(s, chunk), held)
-		add(f.decodeBlock(s), held-f.weights+f.cache(chunk, s.prompt))
-	case t.Rollout.ChunkTokens > 0:
+		add(f.decodeBlock(s), held-f.weights+f.cache(chunk, s.Prompt))
+	case r.Chunks:
 		add(prefill, held-f.weights+beside)
 		add(f.room(s), held+max(kept-prompts, 0))
 		add(f.decodeChunk(s), held-f.weights+kept)
@@ -151,13 +144,25 @@ func (t Train) sampling(f footprint, held int64, on seat, add func(p Program, be
 	}
 }
 
+// sharedPrefill is the first turn's prefill in passes whose rows share prompts, and what is there beside
+// it: the keys and values of the pass that it is laid out to, which takes less than decoding then does.
+// It is zero where no prompts are shared.
+func (r Rollout) sharedPrefill(f footprint) (p Program, beside int64) {
+	if r.SharedPrompts == 0 {
+		return p, 0
+	}
+	width := int64(r.Turns[0].Width)
+	rows := max(min(int64(r.SharedPrompts), prefillTokens/width), 1)
+	return f.prefill(rows, width, width+int64(r.Fresh)), f.cache(int64(r.PassRows), width)
+}
+
 // programsOn are the programs that a device runs.
-func programsOn(t Train, m ModelShape, cpu bool, on seat) []Program {
+func (j Job) programsOn(on seat) []Program {
 	if on.number >= on.devices {
 		return nil
 	}
-	f := footprintOf(t, m, cpu)
-	held, others := on.held(t, f), t.others(on.devices)
+	models := j.models()
+	held, others := on.held(j, models), j.others(on.devices)
 	var out []Program
 	add := func(p Program, beside int64) {
 		p.Beside = beside
@@ -165,18 +170,18 @@ func programsOn(t Train, m ModelShape, cpu bool, on seat) []Program {
 	}
 	if on.first() || others.samples {
 		sampling := held
-		if t.Rollout.Lag > 0 && t.Rollout.Workers > 1 { // what was published, beside the version that an update made since
-			sampling += f.weights - f.frozen()
+		if j.Rollout.Published { // beside the version that an update made since
+			sampling += models[0].copied()
 		}
-		t.sampling(f, sampling, on, add)
+		j.Rollout.sampling(models[0], sampling, on, add)
 	}
-	rows, width := int64(t.Update.MicroBatch), t.width()
-	update := func(f footprint) {
+	rows, width := int64(j.Update.Rows), int64(j.Update.Width)
+	for _, f := range models {
 		gradients, owned, total := f.trained, on.owned(f), int64(0) // the total is the owners'
 		if !on.first() && !others.updates {
 			gradients = 0
 		}
-		if t.Update.shards() > on.devices {
+		if j.Update.Shards > on.devices {
 			total = owned // of the rounds before
 		}
 		if on.first() || others.scores || others.updates {
@@ -185,7 +190,7 @@ func programsOn(t Train, m ModelShape, cpu bool, on seat) []Program {
 		if on.first() || others.updates {
 			add(f.backward(rows, width), held-f.weights+total)
 		}
-		if t.Update.shards() > 1 {
+		if j.Update.Shards > 1 {
 			sum := f.sum()
 			add(sum, held+gradients+owned-sum.Inputs)
 		}
@@ -197,37 +202,7 @@ func programsOn(t Train, m ModelShape, cpu bool, on seat) []Program {
 		}
 		add(apply, held-copies+owned-apply.Inputs)
 	}
-	update(f)
-	if second, is := f.second(t); is {
-		update(second)
-	}
-	fingerprint := f.fingerprint()
+	fingerprint := models[0].fingerprint()
 	add(fingerprint, held-fingerprint.Inputs)
 	return out
-}
-
-// TooSmall says why n devices with so many bytes of memory each cannot take the run; "" if they can,
-// or if the memory is 0, not known. It has to be the device that limits.device_gb says, where a
-// person has written it, and otherwise have what the run is estimated to need of one of them.
-// Devices are sold by gigabytes of 10⁹ bytes, and a part of their memory is not there for programs.
-func TooSmall(t Train, m ModelShape, n int, memory int64) string {
-	const gb = 1e9
-	made, needs := int64(t.Limits.DeviceGB)*gb, PeakOn(t, m, n)
-	switch {
-	case memory == 0:
-		return ""
-	case made > memory:
-		return fmt.Sprintf("the run is made for a device of %d GB (limits.device_gb), this one has %s", t.Limits.DeviceGB, decimal(memory))
-	case made == 0 && needs > memory:
-		return fmt.Sprintf("the run needs %s, this device has %s", decimal(needs), decimal(memory))
-	}
-	return ""
-}
-
-// PeakOn is the most that one of n devices holds; 0 if the widths of the contexts are not known.
-func PeakOn(t Train, m ModelShape, n int) int64 {
-	if n > 1 && len(t.Rollout.PromptTokens) > 0 {
-		return DevicesOf(t, m, n).Peak()
-	}
-	return Derive(t, m).Memory.Peak
 }

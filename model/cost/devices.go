@@ -1,6 +1,4 @@
-package spec
-
-import "fmt"
+package cost
 
 // Devices is what a run has of several devices of one process, by the spec and the model alone.
 // How many there are changes no byte of a run: see model/devices.go.
@@ -89,36 +87,26 @@ func dealShards(batches, shards, devices int) Dealt {
 
 func ceil(n, by int) int { return (n + by - 1) / max(by, 1) }
 
-// blocks is how many blocks, or passes where there are none, an iteration's rollout has, and how
-// many one activity of it has; 0 is all.
-func (t Train) blocks() (all, each int) {
-	block := t.Rollout.Block()
-	return ceil(t.Rollout.Slots(), block), t.Limits.GenerateRows / block
-}
-
-// stepBatches is the number of micro-batches of the largest optimizer step.
-func (t Train) stepBatches() int {
-	rows := t.keptRows()
-	if t.Update.Minibatch > 0 {
-		rows = min(rows, t.Update.Minibatch)
+// Devices computes what a run has of n devices, at least one, without warnings. The widths of rows are known.
+func (j Job) Devices(n int) Devices {
+	out := Devices{
+		Count: n, First: most(j.programsOn(seat{0, n})), Others: most(j.programsOn(seat{1, n})),
+		Rollout: deal(j.Rollout.Parts, j.Rollout.Each, n), Score: deal(j.Update.Batches, j.Update.Each, n),
+		Update: dealShards(j.Update.StepBatches, j.Update.Shards, n),
 	}
-	return ceil(rows, t.Update.MicroBatch)
-}
-
-// DevicesOf computes what a run has of n devices, at least one. The widths of its contexts are known.
-func DevicesOf(t Train, m ModelShape, n int) Devices {
-	out := Devices{Count: n, First: most(programsOn(t, m, false, seat{0, n})), Others: most(programsOn(t, m, false, seat{1, n}))}
-	all, each := t.blocks()
-	out.Rollout = deal(all, each, n)
-	out.Score = deal(ceil(t.keptRows(), t.Update.MicroBatch), t.Limits.ScoreRows/t.Update.MicroBatch, n)
-	batches := t.stepBatches()
-	out.Update = dealShards(batches, t.Update.shards(), n)
-	for _, model := range t.models(footprintOf(t, m, false)) {
+	for _, model := range j.models() {
 		copied, _ := model.copiedAStep(out.Update, n)
 		out.Copied += copied
 	}
-	out.Warnings = t.idle(out, batches)
 	return out
+}
+
+// Peak is the most that one of n devices holds; 0 if the widths of rows are not known.
+func (j Job) Peak(n int) int64 {
+	if n > 1 && j.Update.Width > 0 {
+		return j.Devices(n).Peak()
+	}
+	return j.Memory().Peak
 }
 
 // seat is the place of a device among those that share a run: number 0 is the first, 1 the
@@ -133,25 +121,26 @@ func (s seat) first() bool { return s.number == 0 }
 // held is the bytes that a device holds between two steps of an iteration: what programs read, and
 // weights and moments in float32 of the tensors that it owns. A reference is the first device's, and
 // a device alone has everything.
-func (s seat) held(t Train, policy footprint) int64 {
+func (s seat) held(j Job, models []footprint) int64 {
+	policy := models[0]
+	n := policy.frozen()
 	if s.devices == 1 {
-		n := policy.frozen() + 3*policy.trained + copies(t, policy)
-		if t.Update.Reference() {
-			n += policy.trained
+		n += j.copies(models)
+		for _, f := range models {
+			n += 3 * f.trained
 		}
-		if second, is := policy.second(t); is {
-			n += 3 * second.trained
+		if j.Reference {
+			n += policy.trained
 		}
 		return n
 	}
-	n := policy.frozen()
-	for _, f := range t.models(policy) {
+	for _, f := range models {
 		n += f.copied() + 2*s.owned(f)
 		if f.copies() > 0 {
 			n += s.owned(f) // beside the copies
 		}
 	}
-	if t.Update.Reference() {
+	if j.Reference {
 		n += policy.copied()
 		if s.first() && policy.copies() > 0 {
 			n += policy.trained
@@ -163,13 +152,11 @@ func (s seat) held(t Train, policy footprint) int64 {
 // others says what devices other than the first get to do.
 type others struct{ samples, scores, updates bool }
 
-func (t Train) others(devices int) others {
-	blocks, each := t.blocks()
-	batches := ceil(t.keptRows(), t.Update.MicroBatch)
+func (j Job) others(devices int) others {
 	return others{
-		samples: partsOn(1, blocks, each, devices) > 0,
-		scores:  partsOn(1, batches, t.Limits.ScoreRows/max(t.Update.MicroBatch, 1), devices) > 0,
-		updates: devices > 1 && min(t.Update.shards(), t.stepBatches()) > 1,
+		samples: partsOn(1, j.Rollout.Parts, j.Rollout.Each, devices) > 0,
+		scores:  partsOn(1, j.Update.Batches, j.Update.Each, devices) > 0,
+		updates: devices > 1 && min(j.Update.Shards, j.Update.StepBatches) > 1,
 	}
 }
 
@@ -183,41 +170,6 @@ func most(programs []Program) (h Held) {
 	return h
 }
 
-// models are those that are scored and trained: the policy, and the second network if there is one.
-func (t Train) models(policy footprint) []footprint {
-	if second, is := policy.second(t); is {
-		return []footprint{policy, second}
-	}
-	return []footprint{policy}
-}
-
 // copied is the bytes that another device gets after each update: what programs read, without the
 // base model below adapters.
 func (f footprint) copied() int64 { return f.weights - f.frozen() }
-
-// idle says where devices have nothing to do. An update's largest step has so many micro-batches.
-func (t Train) idle(d Devices, batches int) (out []string) {
-	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	n := d.Count
-	if all, each := t.blocks(); d.Rollout.Busy < n {
-		of := fmt.Sprintf("of %d rows (rollout.pass_rows)", t.Rollout.Pass())
-		if t.Rollout.BlockRows > 0 {
-			of = fmt.Sprintf("of %d rows (rollout.block_rows)", t.Rollout.BlockRows)
-		}
-		if all >= n {
-			say("a rollout keeps %d of %d devices busy: an activity of it has %d parts %s; raise limits.generate_rows (%d)", d.Rollout.Busy, n, each, of, t.Limits.GenerateRows)
-		} else {
-			say("a rollout keeps %d of %d devices busy: it has %d parts %s; smaller ones change bits, so decide before the run begins", d.Rollout.Busy, n, all, of)
-		}
-	}
-	switch shards := t.Update.shards(); {
-	case shards < min(n, batches):
-		say("an update keeps %d of %d devices busy: update.shards is %d; %d keeps as many busy and changes bits, so decide before the run begins", d.Update.Busy, n, shards, min(n, batches))
-	case batches < n:
-		say("an update keeps %d of %d devices busy: the micro-batches of a step are %d; lower update.micro_batch (%d)", d.Update.Busy, n, batches, t.Update.MicroBatch)
-	}
-	return out
-}
-
-// shards is the number of shards of an optimizer step, at least 1.
-func (u Update) shards() int { return max(u.Shards, 1) }

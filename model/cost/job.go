@@ -1,0 +1,62 @@
+package cost
+
+// Job is what a run asks of a network, in the numbers that a spec gives.
+type Job struct {
+	// Network is the policy's.
+	Network Network
+	// ComputeBytes is the bytes of a number in the compute dtype: 4 or 2.
+	ComputeBytes int64
+	// Adapters are what is trained of the policy and of a critic; nil if all weights are.
+	Adapters *Adapters
+	// Keep says that a forward pass keeps the activations of all layers for the backward pass.
+	Keep bool
+	// CPU says that the device is a CPU: it widens what it computes with to float32.
+	CPU bool
+	// Values is how many values a critic has of a token; 0 if the run trains no critic. PRM says that it
+	// trains a process reward model in a critic's place.
+	Values int
+	PRM    bool
+	// Reference says that the run holds the weights of an earlier version of the policy.
+	Reference bool
+	Rollout   Rollout
+	Update    Update
+}
+
+// Rollout is the rollout of an iteration. Turns is nil and Pass is zero if the widths of contexts are not known.
+type Rollout struct {
+	// Rows are those of a turn, PassRows those that a device generates for at once, and Fresh is the
+	// most tokens that a row samples in a turn.
+	Rows, PassRows, Fresh int
+	Turns                 []Turn
+	// Waves is how often the rows play their turns.
+	Waves int
+	// FirstPrompts are the prompts that the first turn prefills, padding included. SharedPrompts are those
+	// of a pass or a block whose rows share them; 0 if none do.
+	FirstPrompts, SharedPrompts int
+	// Pass is the largest pass: the last turn's, or an evaluation's.
+	Pass Pass
+	// Parts are the blocks, or the passes where there are no blocks. An activity has Each of them, 0 is all.
+	// Passes is how many passes a part has.
+	Parts, Each, Passes int
+	// KeepValues says that keys and values are kept from turn to turn, Blocks that rows share slots,
+	// Chunks that a program samples some of a turn's tokens, and Published that the device samples with
+	// a version that it was sent beside its own.
+	KeepValues, Blocks, Chunks, Published bool
+}
+
+// Turn is a turn of a rollout, in tokens: Width is that of its context, and Read how many of it the turn
+// computes keys and values of.
+type Turn struct{ Width, Read int }
+
+// Update is what an iteration learns from.
+type Update struct {
+	// Rows are those of a micro-batch, and Width is the tokens of each; 0 if the widths of contexts are
+	// not known.
+	Rows, Width int
+	// Batches are the micro-batches of an iteration. An activity that scores has Each of them, 0 is all.
+	Batches, Each int
+	// StepBatches are the micro-batches of the largest optimizer step, which is made in Shards, at least 1.
+	StepBatches, Shards int
+	// Epochs is how often an update reads its rows, at least 1.
+	Epochs int
+}
