@@ -6,6 +6,8 @@ import (
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/gomlx/core/graph"
+
+	"github.com/reprise-rl/reprise/model/cost"
 )
 
 // MaxStops is how many end-of-turn ids a generation can have.
@@ -23,13 +25,7 @@ func (p *Programs) prefillRows() int {
 // partRows is the number of rows of a part of a pass, a divisor of GenerateRows: the keys and values of
 // a wide batch of prompts are in several parts.
 func (p *Programs) partRows() int {
-	rows, width := p.sh.GenerateRows, max(p.sh.PromptTokens, p.sh.Append.Widest)
-	for n := rows; n > 1; n-- {
-		if rows%n == 0 && n*width <= p.net.limits.prefill {
-			return n
-		}
-	}
-	return 1
+	return cost.PartRows(p.sh.GenerateRows, max(p.sh.PromptTokens, p.sh.Append.Widest), p.net.limits.prefill)
 }
 
 // buildPrefill is the prefill program. Its inputs are the parameters, prompts

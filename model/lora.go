@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/reprise-rl/reprise/model/cost"
 )
 
 // LoRA says how a model is trained by adapters (Hu et al., arXiv 2106.09685): the weights of
@@ -54,7 +56,7 @@ type Targets uint8
 const AllLinear Targets = 1<<len(targetNames) - 1
 
 // targetNames are the names of the linear maps, in the order of Config.projections.
-var targetNames = [...]string{"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+var targetNames = cost.LinearMaps
 
 // ParseTargets reads the names of linear maps.
 func ParseTargets(names []string) (Targets, error) {

@@ -1,30 +1,19 @@
 package model
 
-import (
-	"cmp"
-	"slices"
-)
+import "github.com/reprise-rl/reprise/model/cost"
 
-// owners deals tensors to n devices in bundles, and gives each tensor's device: the largest bundle first, of equals
-// the first, each to the device that has the fewest numbers so far, of equals the first. A tensor's
-// owner has its weights, its moments and the total of its gradient, makes AdamW's step and
+// owners deals tensors to n devices in bundles, and gives each tensor's device. A tensor's owner has its weights, its moments and the total of its gradient, makes AdamW's step and
 // fingerprints the tensor. The other devices have its weights while they need them: see spread.
 func owners(tensors []TensorShape, of []bundle, n int) []int {
-	elements := func(b bundle) int { return len(b) * tensors[b[0]].Elements() }
-	order := slices.Clone(of)
-	slices.SortStableFunc(order, func(a, b bundle) int { return cmp.Compare(elements(b), elements(a)) })
-	out, has := make([]int, len(tensors)), make([]int, n)
-	for _, b := range order {
-		least := 0
-		for k := range has {
-			if has[k] < has[least] {
-				least = k
-			}
+	sizes := make([]int, len(of))
+	for i, b := range of {
+		sizes[i] = len(b) * tensors[b[0]].Elements()
+	}
+	out := make([]int, len(tensors))
+	for i, owner := range cost.Owners(sizes, n) {
+		for _, tensor := range of[i] {
+			out[tensor] = owner
 		}
-		for _, i := range b {
-			out[i] = least
-		}
-		has[least] += elements(b)
 	}
 	return out
 }

@@ -9,10 +9,12 @@ import (
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/gomlx/core/graph"
+
+	"github.com/reprise-rl/reprise/model/cost"
 )
 
-// lanes is the number of 32-bit sums that form the state fingerprint.
-const lanes = 4
+// lanes is the number of sums that form the state fingerprint.
+const lanes = cost.Lanes
 
 // Fingerprint is a 128-bit hash of the parameters, the moments and the step, as 32 hex
 // digits. Each 32-bit word is mixed with its place, and the results are summed modulo
@@ -213,10 +215,6 @@ func stepLanes(step int64, from uint32) (sum [lanes]uint32) {
 	return sum
 }
 
-// laneRows × laneRows words are mixed and added up at once. XLA adds up 32 numbers of an axis
-// while it computes them; of a longer axis it keeps them all, which are four times the tensor.
-const laneRows = 32
-
 // buildFingerprint is the fingerprint program of a tensor. Its inputs are the tensor, the
 // salts and a zero, and the sums so far; its output is the sums with the tensor's lanes
 // added. The numbers are inputs, so that tensors of one shape share the program; as
@@ -225,12 +223,12 @@ const laneRows = 32
 // two sums that would become one over a long axis.
 func buildFingerprint(t TensorShape, dtype dtypes.DType) builder {
 	return func(in *inputs) []*graph.Node {
-		const block = laneRows * laneRows
+		const block = cost.LaneRows * cost.LaneRows
 		n := t.Elements()
 		words := wordsOf(graph.Reshape(in.next(dtype, t.Shape...), n))
 		numbers, sums := in.next(dtypes.Uint32, 2*lanes+1), in.next(dtypes.Uint32, lanes)
 		if blocks := n / block; blocks > 0 {
-			of := graph.ReduceSum(mixed(words, numbers, 0, blocks, laneRows, laneRows), 2, 3)
+			of := graph.ReduceSum(mixed(words, numbers, 0, blocks, cost.LaneRows, cost.LaneRows), 2, 3)
 			zero := graph.BroadcastToShape(graph.Reshape(element(numbers, 2*lanes), 1, 1), of.Shape())
 			sums = graph.Add(sums, graph.ReduceSum(graph.Add(of, zero), 0))
 		}

@@ -8,6 +8,8 @@ import (
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/dtypes/bfloat16"
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/cost"
 )
 
 // plainLanes is the fingerprint of a snapshot of a policy, computed word by word.
@@ -61,7 +63,7 @@ func TestFingerprintOfAState(t *testing.T) {
 // added up without a copy of the tensor.
 func TestLanesOfATensor(t *testing.T) {
 	d := testDevice(t)
-	const block = laneRows * laneRows
+	const block = cost.LaneRows * cost.LaneRows
 	for _, shape := range [][]int{{1}, {5}, {block - 1}, {block}, {block + 1}, {37, 3 * block}, {33*block + 7, 3}, {999, 1111}} {
 		ts := TensorShape{Shape: shape}
 		values := make([]float32, ts.Elements())

@@ -7,6 +7,8 @@ import (
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/gomlx/core/graph"
+
+	"github.com/reprise-rl/reprise/model/cost"
 )
 
 // network builds the pieces of a transformer of any family. Activations are [rows·tokens,
@@ -29,9 +31,8 @@ type limits struct {
 	prefill int // tokens in one prefill
 }
 
-// defaultLimits compute attention for 512 queries at a time instead of a whole sequence,
-// which also skips the keys after each block of queries. 2^26 logits are 256 MiB.
-var defaultLimits = limits{queries: 512, logits: 1 << 26, prefill: 1 << 16}
+// defaultLimits are those of all programs but tests'.
+var defaultLimits = limits{queries: cost.AttentionQueries, logits: cost.HeadLogits, prefill: cost.PrefillTokens}
 
 // embed looks up ids [n] int32 in the embedding and returns [n, HiddenSize].
 func (t network) embed(table, ids *graph.Node) *graph.Node {

@@ -1,17 +1,5 @@
 package cost
 
-// The limits of the model's programs, as package model has them.
-const (
-	// queryBlock is the queries that attend at once.
-	queryBlock = 512
-	// logitsBlock is the most logits that the head computes at once.
-	logitsBlock = 1 << 26
-	// prefillTokens are the most tokens of a prefill.
-	prefillTokens = 1 << 16
-	// laneBlock is the words of a tensor of which the fingerprint keeps one sum for each lane.
-	laneBlock = 1 << 10
-)
-
 // footprint computes what the programs of a model need. Inputs and outputs are exact but for
 // some kilobytes. What a program needs besides follows from the tensors that XLA's compiler for
 // CPUs holds at once. A GPU's is taken to hold the same, but for bfloat16, which a CPU widens
@@ -163,7 +151,7 @@ func (f footprint) saved(tokens int64) int64 {
 // scores are the bytes of the attention scores of a block of queries of rows of so many tokens,
 // in float32, and how many blocks there are.
 func (f footprint) scores(rows, tokens int64) (bytes, blocks int64) {
-	return float32Bytes * rows * int64(f.m.Heads) * min(tokens, queryBlock) * tokens, (tokens + queryBlock - 1) / queryBlock
+	return float32Bytes * rows * int64(f.m.Heads) * min(tokens, AttentionQueries) * tokens, (tokens + AttentionQueries - 1) / AttentionQueries
 }
 
 // layer is what one layer needs besides its input and output. In the attention these are two
@@ -173,7 +161,7 @@ func (f footprint) scores(rows, tokens int64) (bytes, blocks int64) {
 func (f footprint) layer(rows, tokens int64) int64 {
 	scores, _ := f.scores(rows, tokens)
 	wide := f.hidden + f.queries + 2*f.keys
-	if tokens > queryBlock {
+	if tokens > AttentionQueries {
 		wide += 2 * f.queries
 	}
 	n := f.active() * rows * tokens
@@ -183,18 +171,8 @@ func (f footprint) layer(rows, tokens int64) int64 {
 // logits are the bytes of the logits that the head computes at once for so many tokens, and
 // whether there are several such chunks.
 func (f footprint) logits(tokens int64) (bytes int64, several bool) {
-	at := min(tokens, max(1, logitsBlock/f.vocabulary))
+	at := min(tokens, max(1, HeadLogits/f.vocabulary))
 	return float32Bytes * at * f.vocabulary, at < tokens
-}
-
-// prefillRows is the number of rows of one prefill, a divisor of the rows of a pass.
-func prefillRows(rows, width int64) int64 {
-	for n := rows; n > 1; n-- {
-		if rows%n == 0 && n*width <= prefillTokens {
-			return n
-		}
-	}
-	return 1
 }
 
 // prefill computes the keys and values of rows of prompts; the tables are for so many positions.
@@ -287,7 +265,7 @@ func (f footprint) appendRoom(rows int64, a appending) Program {
 // with scores over all places, and a layer's keys and values once more.
 func (f footprint) append(rows int64, a appending) Program {
 	cache, n := f.cache(rows, a.width), f.active()*rows*a.tokens
-	scores := float32Bytes * rows * int64(f.m.Heads) * min(a.tokens, queryBlock) * a.width
+	scores := float32Bytes * rows * int64(f.m.Heads) * min(a.tokens, AttentionQueries) * a.width
 	attention := 2*scores + n*(f.hidden+f.queries+2*f.keys) + 2*f.active()*rows*a.width*f.keys
 	return Program{
 		Name: "append", Inputs: f.weights + cache + f.tables(a.width) - float32Bytes*f.vocabulary + float32Bytes*rows*(a.tokens+2),
@@ -376,9 +354,11 @@ func (f footprint) apply() Program {
 	return Program{Name: f.name("apply"), Inputs: 4 * f.largest(), Outputs: 3 * f.largest(), Aliases: 3 * f.largest()}
 }
 
-// fingerprint adds up a tensor by blocks. It keeps the sums of their four lanes, the sums of 32
+// fingerprint adds up a tensor by blocks. It keeps the sums of their lanes, the sums of LaneRows
 // of those, and the mixed words of what is less than a block.
 func (f footprint) fingerprint() Program {
 	words := f.largest() / float32Bytes
-	return Program{Name: f.name("fingerprint"), Inputs: f.largest(), Temporary: 16 * (words/laneBlock*33/32 + words%laneBlock)}
+	const block = LaneRows * LaneRows
+	kept := words/block*(LaneRows+1)/LaneRows + words%block
+	return Program{Name: f.name("fingerprint"), Inputs: f.largest(), Temporary: Lanes * float32Bytes * kept}
 }

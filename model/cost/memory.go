@@ -113,7 +113,7 @@ func (j Job) Programs(devices int) []Program { return j.programsOn(seat{0, devic
 // of its own passes.
 func (r Rollout) sampling(f footprint, held int64, on seat, add func(p Program, beside int64)) {
 	s := r.Pass
-	chunk := prefillRows(s.Rows, s.Prompt)
+	chunk := PartRows(s.Rows, s.Prompt, PrefillTokens)
 	prefill := f.prefill(chunk, s.Prompt, s.Prompt+s.Fresh)
 	beside := (s.Rows/chunk - 1) * prefill.Outputs // the parts before
 	if shared, all := r.sharedPrefill(f); shared.Bytes()+all > prefill.Bytes()+beside {
@@ -123,7 +123,7 @@ func (r Rollout) sampling(f footprint, held int64, on seat, add func(p Program, 
 	if kept > 0 {
 		prompts = f.cache(s.Rows, s.Prompt)
 		a := r.appended()
-		rows := prefillRows(a.rows, a.width)
+		rows := PartRows(a.rows, a.width, PrefillTokens)
 		add(f.appendRoom(rows, a), held+max(kept-f.cache(rows, a.before), 0))
 		add(f.append(rows, a), held-f.weights+max(kept-f.cache(rows, a.width), 0))
 	}
@@ -152,7 +152,7 @@ func (r Rollout) sharedPrefill(f footprint) (p Program, beside int64) {
 		return p, 0
 	}
 	width := int64(r.Turns[0].Width)
-	rows := max(min(int64(r.SharedPrompts), prefillTokens/width), 1)
+	rows := max(min(int64(r.SharedPrompts), PrefillTokens/width), 1)
 	return f.prefill(rows, width, width+int64(r.Fresh)), f.cache(int64(r.PassRows), width)
 }
 

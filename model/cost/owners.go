@@ -1,26 +1,15 @@
 package cost
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
-// ownedBy is how many bytes of a model's float32 weights each of n devices owns. Whole tensors are
-// dealt as package model does: the largest first, each to the device that has least. Norms and
-// biases, which even it out, count as equal parts.
+// ownedBy is how many bytes of a model's float32 weights each of n devices owns. Whole matrices are
+// dealt by Owners. Norms and biases, which even it out, count as equal parts.
 func (f footprint) ownedBy(n int) []int64 {
 	tensors := f.tensors()
-	slices.SortFunc(tensors, func(a, b int64) int { return cmp.Compare(b, a) })
 	has, rest := make([]int64, n), f.trained
-	for _, bytes := range tensors {
-		least := 0
-		for k := range has {
-			if has[k] < has[least] {
-				least = k
-			}
-		}
-		has[least] += bytes
-		rest -= bytes
+	for i, owner := range Owners(tensors, n) {
+		has[owner] += tensors[i]
+		rest -= tensors[i]
 	}
 	for k := range has {
 		has[k] += rest / int64(n)
