@@ -23,14 +23,12 @@ type footprint struct {
 // policy is the footprint of the job's policy.
 func (j Job) policy() footprint {
 	m := j.Network
-	f := footprint{
+	return footprint{
 		m: m, width: j.ComputeBytes, cpu: j.CPU, keep: j.Keep, lora: j.Adapters,
 		hidden: int64(m.HiddenSize), inner: int64(m.IntermediateSize),
 		queries: int64(m.Heads) * m.headDim(), keys: int64(m.KVHeads) * m.headDim(),
-		layers: int64(m.Layers), vocabulary: int64(m.VocabSize), values: 1,
-	}
-	f.trained = float32Bytes * m.Trained(f.lora)
-	return f.reading()
+		layers: int64(m.Layers), vocabulary: int64(m.VocabSize), values: 1, trained: float32Bytes * m.Trained(j.Adapters),
+	}.reading()
 }
 
 // reading sets weights.
@@ -42,24 +40,22 @@ func (f footprint) reading() footprint {
 	return f
 }
 
-// whole is the number of weights of a whole model's matrices. A critic's lacks the head.
+// whole is the number of weights of a whole model's matrices.
 func (f footprint) whole() int64 {
 	n := f.matrices() + f.vocabulary*f.hidden
-	if !f.m.Tied && !f.value {
+	if !f.m.Tied {
 		n += f.vocabulary * f.hidden
 	}
 	return n
 }
 
 // frozen is the bytes of the base model below adapters: matrices in the compute dtype, norms
-// and biases in float32. A critic's lacks the head.
+// and biases in float32.
 func (f footprint) frozen() int64 {
 	if f.lora == nil {
 		return 0
 	}
-	m := f.m
-	m.Tied = m.Tied || f.value
-	return f.width*f.whole() + float32Bytes*(m.Parameters()-f.whole())
+	return f.width*f.whole() + float32Bytes*(f.m.Parameters()-f.whole())
 }
 
 // copies is the bytes of the copies in the compute dtype, if that is not float32, of matrices
@@ -90,9 +86,8 @@ func (j Job) models() []footprint {
 // critic is the footprint of the policy's critic, whose head is a vector for each value of a token.
 func (f footprint) critic(values int) footprint {
 	f.value, f.values = true, int64(values)
-	m := f.m
-	m.Tied = true // it has no head for tokens
-	f.trained = float32Bytes * (m.Trained(f.lora) + f.values*f.hidden)
+	f.m.Tied = true // it has no head for tokens
+	f.trained = float32Bytes * (f.m.Trained(f.lora) + f.values*f.hidden)
 	return f.reading()
 }
 

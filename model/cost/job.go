@@ -44,6 +44,18 @@ type Rollout struct {
 	KeepValues, Blocks, Chunks, Published bool
 }
 
+// ContextTokens is what the prefills of a rollout read, padding included.
+func (r Rollout) ContextTokens() (n int64) {
+	for i, turn := range r.Turns {
+		rows := r.Rows
+		if i == 0 {
+			rows = r.FirstPrompts
+		}
+		n += int64(rows) * int64(turn.Width)
+	}
+	return n
+}
+
 // Turn is a turn of a rollout, in tokens: Width is that of its context, and Read how many of it the turn
 // computes keys and values of.
 type Turn struct{ Width, Read int }
@@ -60,3 +72,6 @@ type Update struct {
 	// Epochs is how often an update reads its rows, at least 1.
 	Epochs int
 }
+
+// Tokens is what scoring and an epoch of the update each read, padding included.
+func (u Update) Tokens() int64 { return int64(u.Batches) * int64(u.Rows) * int64(u.Width) }

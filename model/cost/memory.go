@@ -27,7 +27,7 @@ type Memory struct {
 	Kept        bool  `json:"activations_kept,omitempty"`
 	// KVCache is the cache of the rows of a pass, at the largest width.
 	KVCache int64 `json:"kv_cache"`
-	// KeptValues is what rollout.keep_values keeps of all rows between the turns of a rollout.
+	// KeptValues is the keys and values that are kept of all rows between the turns of a rollout.
 	KeptValues int64 `json:"kept_values,omitempty"`
 	// Peak is the most held at once, while the program PeakAt runs.
 	Peak   int64  `json:"peak"`
@@ -100,10 +100,6 @@ func (j Job) copies(models []footprint) int64 {
 	}
 	return n
 }
-
-// Published is the bytes of a version of the policy that another worker samples with: what programs read,
-// without the base model below adapters.
-func (j Job) Published() int64 { return j.policy().copied() }
 
 // Programs are the estimates of the programs of the first of so many devices that share the run, in the
 // order in which an iteration runs them. The widths of rows are known.

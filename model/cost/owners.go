@@ -29,7 +29,7 @@ func (f footprint) tensors() (out []int64) {
 		return out
 	}
 	out = append(out, f.table())
-	if !f.m.Tied && !f.value {
+	if !f.m.Tied {
 		out = append(out, f.table())
 	}
 	for range f.layers {

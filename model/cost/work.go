@@ -43,7 +43,7 @@ func (j Job) Work(n int) []Work {
 	step, copies := Work{Part: WorkStep}, Work{Part: WorkCopies}
 	epochs := float64(u.Epochs)
 	steps := epochs * float64(ceil(u.Batches, u.StepBatches))
-	width, tokens := float64(u.Width), float64(u.Batches*u.Rows*u.Width)
+	width, tokens := float64(u.Width), float64(u.Tokens())
 	for _, model := range models {
 		forward := model.operations(width, true) * tokens
 		score.Operations += forward / of.Score.Gain
@@ -97,12 +97,9 @@ func (f footprint) operations(places float64, head bool) float64 {
 
 // passes is how many forward passes an update is worth.
 func (f footprint) passes() float64 {
-	n := 3.0
+	n := TrainWork(f.keep)
 	if f.lora != nil {
-		n = 2
-	}
-	if !f.keep {
-		n++
+		n--
 	}
 	return n
 }

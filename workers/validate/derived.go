@@ -11,7 +11,7 @@ type derivedJSON struct {
 	spec.Derived
 	Parameters int64         `json:"parameters,omitempty"`
 	Memory     *cost.Memory  `json:"memory_bytes,omitempty"`
-	Storage    *spec.Storage `json:"storage_bytes,omitempty"`
+	Storage    *cost.Storage `json:"storage_bytes,omitempty"`
 }
 
 func newDerivedJSON(d spec.Derived, modelKnown bool) *derivedJSON {

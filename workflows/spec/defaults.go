@@ -37,26 +37,7 @@ const (
 	maxOptions = 1 << 18
 	// maxSeed is the largest integer that every JSON reader keeps.
 	maxSeed = 1 << 53
-	// workSecond is the work of a second of limits.activity_seconds, in parameters × tokens
-	// of a prompt: what two cores of an x86-64 computed in float32, at 1 M and at 494 M
-	// parameters. A sampled token is as much work as sampledWork tokens of a prompt,
-	// because each step reads all weights. They decide where steps are cut, nothing else.
-	workSecond  = 50_000_000_000
-	sampledWork = 8
-	// snapshotSecond is the bytes of a snapshot that are hashed and sent in a second.
-	snapshotSecond = 32 << 20
-	// forwardSecond is the work of a second of a forward pass on the device that a run of a
-	// pretrained model is made for (an H100, at a sixth of its bfloat16 peak), in
-	// parameters × tokens. Forward and backward are trainWork forward passes, one more where
-	// layers are computed again. A step of sampling reads the weights at readSecond bytes a
-	// second, and takes at least leastStep.
-	forwardSecond = 80_000_000_000_000
-	trainWork     = 3
-	readSecond    = 2_000_000_000_000
-	leastStep     = 0.003
-	// sendSecond is the bytes of a snapshot that such a machine sends in a second, and
-	// snapshotShare the share of the time that snapshots may take.
-	sendSecond    = 250_000_000
+	// snapshotShare is the share of the time that snapshots may take.
 	snapshotShare = 0.05
 	// keepShare of the device's memory may be a run's that keeps its activations. The rest is for
 	// the driver, for what the allocator cannot use, and for the error of the estimate.

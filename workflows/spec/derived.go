@@ -11,24 +11,6 @@ func (s Starter) Shape(vocabulary int) cost.Network {
 	}
 }
 
-// Storage is an estimate of the bytes a run writes to S3, before compression.
-type Storage struct {
-	// Iteration is the turn files, the trajectories and the batch of an iteration.
-	Iteration int64 `json:"iteration"`
-	// Batch is the batch alone: retention never removes it.
-	Batch int64 `json:"batch"`
-	// Snapshot is one snapshot: weights and moments in float32.
-	Snapshot int64 `json:"snapshot"`
-	// Published is what the sampler's programs read of a version, stored in each iteration that rolls
-	// out with rollout.workers above 1: see model.Programs.SamplerFiles. 0 without.
-	Published int64 `json:"published,omitempty"`
-	// Snapshots and Evaluations are how many a run has.
-	Snapshots   int `json:"snapshots"`
-	Evaluations int `json:"evaluations"`
-	// Run is all of it, the base model's copy included.
-	Run int64 `json:"run"`
-}
-
 // Derived are the numbers that follow from a spec and a model.
 type Derived struct {
 	// Trajectories, KeptGroups, RowsKept and MicroBatches are an iteration's:
@@ -54,10 +36,10 @@ type Derived struct {
 	// tensor.
 	Parameters int64 `json:"parameters,omitempty"`
 	// Adapters is the number of weights of the adapters; 0 in a run that trains all weights.
-	Adapters      int64       `json:"adapter_parameters,omitempty"`
-	LargestTensor int64       `json:"-"`
-	Memory        cost.Memory `json:"memory_bytes"`
-	Storage       Storage     `json:"storage_bytes"`
+	Adapters      int64        `json:"adapter_parameters,omitempty"`
+	LargestTensor int64        `json:"-"`
+	Memory        cost.Memory  `json:"memory_bytes"`
+	Storage       cost.Storage `json:"storage_bytes"`
 	// Actions are what Temporal Cloud bills; nil where they were not counted.
 	Actions *Actions `json:"billed_actions,omitempty"`
 	// EvaluationRows is the trajectories of an evaluation, 0 without any.
@@ -76,46 +58,28 @@ type Actions struct {
 	Diagnosis  int `json:"diagnosis,omitempty"`
 }
 
-const (
-	float32Bytes = 4
-	// contextTokenBytes and sampledTokenBytes are the bytes in the tables: id and text of
-	// a token of the context; and id, log-prob, mask and text of a sampled token, which
-	// is in the turn's files and again in the trajectories. rowBytes is everything else
-	// in a row.
-	contextTokenBytes = 8
-	sampledTokenBytes = 13
-	rowBytes          = 256
-	// batchTokenBytes is a token's id, mask, old log-prob and advantage.
-	batchTokenBytes = 16
-)
-
 // Derive computes the numbers that follow from a resolved spec and a model.
 func Derive(t Train, m cost.Network) Derived {
+	j := t.Job(m)
 	d := Derived{
 		Trajectories:  t.Rollout.Trajectories(),
 		KeptGroups:    t.Selection.Kept(t.Rollout.Groups),
+		RowsKept:      t.keptRows(),
+		MicroBatches:  j.Update.Batches,
 		ContextsKnown: len(t.Rollout.PromptTokens) > 0,
+		Sequence:      j.Update.Width,
+		SampledTokens: int64(t.Rollout.Slots()) * int64(t.Rollout.Turns) * int64(t.Rollout.MaxNewTokens),
+		ContextTokens: j.Rollout.ContextTokens(),
+		UpdateTokens:  j.Update.Tokens(),
 		Parameters:    m.Parameters(),
-		Adapters:      m.Adapters(t.Policy.LoRA.adapters()),
+		Adapters:      m.Adapters(j.Adapters),
 		LargestTensor: m.LargestTensor(),
+		Memory:        j.Memory(),
 	}
-	d.RowsKept = t.keptRows()
-	d.SampledTokens = int64(t.Rollout.Slots()) * int64(t.Rollout.Turns) * int64(t.Rollout.MaxNewTokens)
 	if t.Evaluation.Every > 0 {
 		d.EvaluationRows = t.Evaluation.Rows()
 	}
-	d.MicroBatches = ceil(d.RowsKept, t.Update.MicroBatch)
-	if d.ContextsKnown {
-		widths := t.Rollout.PromptTokens
-		d.Sequence = t.width()
-		d.ContextTokens = int64(t.Rollout.firstPrompts()) * int64(widths[0])
-		for _, width := range widths[1:] {
-			d.ContextTokens += int64(t.Rollout.Slots()) * int64(width)
-		}
-		d.UpdateTokens = int64(d.MicroBatches) * int64(t.Update.MicroBatch) * int64(d.Sequence)
-	}
-	d.Memory = t.Job(m).Memory()
-	d.Storage = storage(t, m, d)
+	d.Storage = j.Storage(t.artifacts(d.EvaluationRows))
 	return d
 }
 
@@ -134,52 +98,31 @@ func (t Train) keptRows() int {
 // or the tables of an iteration, encoded and decoded. What the device holds is not in it, also
 // where the device is the CPU.
 func (d Derived) HostBytes() int64 {
-	return max(float32Bytes*d.LargestTensor, 4*d.Storage.Iteration)
+	return max(4*d.LargestTensor, 4*d.Storage.Iteration)
 }
 
-func storage(t Train, m cost.Network, d Derived) Storage {
-	s := Storage{Snapshot: 3 * float32Bytes * m.Trained(t.Policy.LoRA.adapters())}
-	tokenBytes := int64(batchTokenBytes)
+// artifacts is what the run writes; an evaluation has so many rows.
+func (t Train) artifacts(evaluationRows int) cost.Artifacts {
+	a := cost.Artifacts{Iterations: t.Iterations, EvaluationRows: evaluationRows, Batches: 1, Published: t.Rollout.Workers > 1}
+	if t.Update.Passes.On() { // each pass has a batch, of all rows if none ends before its last turn
+		a.Batches = t.Rollout.Turns
+	}
 	if t.Credit.Second() {
-		s.Snapshot *= 2
-		tokenBytes += 2 * float32Bytes * int64(t.Credit.Values()) // returns and old values
+		a.BatchNumbers = 2 * t.Credit.Values() // returns and old values
 		if t.Credit.BySubgoals() {
-			tokenBytes += float32Bytes * int64(t.Credit.Values()) // which of them are learned
+			a.BatchNumbers += t.Credit.Values() // which of them are learned
 		}
 	}
 	if t.Update.KLIn == KLLoss {
-		tokenBytes += float32Bytes
-	}
-	if t.Rollout.Workers > 1 {
-		s.Published = t.Job(m).Published()
+		a.BatchNumbers++
 	}
 	for version := range t.Iterations + 1 {
 		if t.Snapshot.Due(version, t.Iterations) {
-			s.Snapshots++
+			a.Snapshots++
 		}
 		if t.Evaluation.Due(version, t.Iterations) {
-			s.Evaluations++
+			a.Evaluations++
 		}
 	}
-	if !d.ContextsKnown {
-		return s
-	}
-	s.Batch = tokenBytes * d.UpdateTokens
-	if t.Update.Passes.On() { // each pass has a batch, of all rows if none ends before its last turn
-		s.Batch *= int64(t.Rollout.Turns)
-	}
-	rows := func(trajectories int64) int64 {
-		turns, context := int64(t.Rollout.Turns), int64(0)
-		for _, width := range t.Rollout.PromptTokens {
-			context += int64(width)
-		}
-		sampled := turns * int64(t.Rollout.MaxNewTokens)
-		return trajectories * (contextTokenBytes*context + sampledTokenBytes*2*sampled + rowBytes*(turns+1))
-	}
-	s.Iteration = rows(int64(t.Rollout.Slots())) + s.Batch
-	// In float64, so that an absurd spec does not overflow.
-	run := float64(t.Iterations)*(float64(s.Iteration)+float64(s.Published)) + float64(s.Snapshots)*float64(s.Snapshot) +
-		float64(s.Evaluations)*float64(rows(int64(d.EvaluationRows))) + float64(float32Bytes*d.Parameters)
-	s.Run = int64(min(run, 1<<62))
-	return s
+	return a
 }

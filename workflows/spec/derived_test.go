@@ -15,19 +15,8 @@ var qwen = cost.Network{
 	Layers: 24, HiddenSize: 896, IntermediateSize: 4864, Heads: 14, KVHeads: 2, VocabSize: 151936, Tied: true,
 }
 
-func TestParameters(t *testing.T) {
-	require.EqualValues(t, 494032768, qwen.Parameters())
-	// Qwen2.5-7B has an untied head and 7,615,616,512 parameters.
-	require.EqualValues(t, 7615616512, cost.Network{
-		Layers: 28, HiddenSize: 3584, IntermediateSize: 18944, Heads: 28, KVHeads: 4, HeadDim: 128, VocabSize: 152064,
-	}.Parameters())
-	// Qwen3-0.6B has 596,049,920, and Llama-3.2-1B 1,235,814,400.
-	require.EqualValues(t, 596049920, cost.Network{
-		Layers: 28, HiddenSize: 1024, IntermediateSize: 3072, Heads: 16, KVHeads: 8, HeadDim: 128, VocabSize: 151936, Tied: true, Unbiased: true, HeadNorms: true,
-	}.Parameters())
-	require.EqualValues(t, 1235814400, cost.Network{
-		Layers: 16, HiddenSize: 2048, IntermediateSize: 8192, Heads: 32, KVHeads: 8, VocabSize: 128256, Tied: true, Unbiased: true,
-	}.Parameters())
+// A starter of the first vocabulary has a little less than a million parameters.
+func TestStarterParameters(t *testing.T) {
 	starter := spec.Default(spec.FromStarter).Policy.Starter.Shape(512).Parameters()
 	require.Greater(t, starter, int64(800_000))
 	require.Less(t, starter, int64(1_000_000))

@@ -25,7 +25,7 @@ func (t Train) WithSizes(m cost.Network, document []byte) Train {
 	}
 	t = t.divided(m, document)
 	t = t.fitting(m, !Writes(document, MicroBatch)).WithRecompute(m)
-	budget := workSecond * int64(t.Limits.ActivitySeconds) / max(m.Parameters(), 1)
+	budget := cost.CoresWork * int64(t.Limits.ActivitySeconds) / max(m.Parameters(), 1)
 	if t.Limits.GenerateRows == 0 {
 		rows, tokens := t.generated()
 		t.Limits.GenerateRows = pieceOf(rows, tokens, budget, t.Rollout.Block())
@@ -34,7 +34,7 @@ func (t Train) WithSizes(m cost.Network, document []byte) Train {
 		rows, tokens := t.scored()
 		t.Limits.ScoreRows = pieceOf(rows, tokens, budget, t.Update.MicroBatch)
 	}
-	if most := snapshotSecond * int64(t.Limits.ActivitySeconds); t.Limits.SnapshotMiB == 0 && Derive(t, m).Storage.Snapshot > most {
+	if most := cost.CoresSnapshot * int64(t.Limits.ActivitySeconds); t.Limits.SnapshotMiB == 0 && Derive(t, m).Storage.Snapshot > most {
 		t.Limits.SnapshotMiB = int(most >> 20)
 	}
 	if t.Policy.Starter == nil && !Writes(document, SnapshotEvery) {
@@ -60,7 +60,7 @@ func (t Train) divided(m cost.Network, document []byte) Train {
 	if t.Policy.Starter != nil {
 		return t
 	}
-	if !Writes(document, Widths) && Derive(t, m).Sequence >= wideRow {
+	if !Writes(document, Widths) && t.width() >= wideRow {
 		t.Update.Widths = loadedWidths
 	}
 	if !Writes(document, Shards) && t.Policy.LoRA != nil && t.stepBatches() > 1 {
@@ -72,27 +72,11 @@ func (t Train) divided(m cost.Network, document []byte) Train {
 // snapshotEvery is the least number of iterations between two snapshots with which they
 // take at most snapshotShare of the time.
 func (t Train) snapshotEvery(m cost.Network) int {
-	d := Derive(t, m)
-	iterations := float64(d.Storage.Snapshot) / sendSecond / (snapshotShare * t.iterationSeconds(m, d))
-	return int(min(max(math.Ceil(iterations), 1), mostEvery))
-}
-
-// iterationSeconds estimates the time of an iteration on the device that a run of a
-// pretrained model is made for: sampling, scoring and the update.
-func (t Train) iterationSeconds(m cost.Network, d Derived) float64 {
-	parameters := float64(m.Parameters())
-	width := float64(float32Bytes)
-	if t.Policy.ComputeDtype == BFloat16 {
-		width /= 2
-	}
-	passes := float64(t.Rollout.waves() * piecesOf(d.Trajectories, t.Rollout.Pass()))
-	steps := passes * float64(t.Rollout.Turns) * float64(t.Rollout.MaxNewTokens)
+	passes := t.Rollout.waves() * piecesOf(t.Rollout.Trajectories(), t.Rollout.Pass())
+	steps := float64(passes) * float64(t.Rollout.Turns) * float64(t.Rollout.MaxNewTokens)
 	rollouts := float64(t.Freshness.Rounds()) / float64(t.Freshness.Updates())
-	sampling := steps*max(leastStep, width*parameters/readSecond) + float64(d.ContextTokens)*parameters/forwardSecond
-	_, scored := t.scored()
-	models := float64(scored) / float64(max(d.Sequence, 1))
-	learning := float64(d.UpdateTokens) * parameters / forwardSecond * (models + t.Update.work()*float64(max(t.Update.Epochs, 1)))
-	return rollouts*sampling + learning
+	iterations := float64(Derive(t, m).Storage.Snapshot) / cost.H100Snapshot / (snapshotShare * t.Job(m).Seconds(steps, rollouts))
+	return int(min(max(math.Ceil(iterations), 1), mostEvery))
 }
 
 // Writes reports whether a document has the field of a path, as "update.micro_batch".
@@ -120,7 +104,7 @@ func (t Train) fitting(m cost.Network, changeable bool) Train {
 	fits := func(pass, micro int) bool {
 		tried := t
 		tried.Rollout.PassRows, tried.Update.MicroBatch = pass, micro
-		return Derive(tried, m).Memory.Peak <= t.Limits.DeviceBytes()
+		return tried.Job(m).Peak(1) <= t.Limits.DeviceBytes()
 	}
 	least := t.Rollout.Pass()
 	if t.Rollout.PassRows == 0 {
@@ -151,7 +135,7 @@ func (t Train) WithRecompute(m cost.Network) Train {
 		return t
 	}
 	t.Update.Recompute = RecomputeNever
-	if float64(Derive(t, m).Memory.Peak) > keepShare*float64(t.Limits.DeviceBytes()) {
+	if float64(t.Job(m).Peak(1)) > keepShare*float64(t.Limits.DeviceBytes()) {
 		t.Update.Recompute = RecomputeAlways
 	}
 	return t
@@ -183,7 +167,7 @@ func (t Train) generated() (rows, tokens int64) {
 	add := func(count int, widths []int, fresh int) {
 		rows = max(rows, int64(count))
 		if len(widths) > 0 {
-			tokens = max(tokens, int64(widths[len(widths)-1])+sampledWork*int64(fresh))
+			tokens = max(tokens, int64(widths[len(widths)-1])+cost.SampledWork*int64(fresh))
 		}
 	}
 	add(t.Rollout.Slots(), t.Rollout.PromptTokens, t.Rollout.MaxNewTokens)
@@ -225,11 +209,11 @@ func (t Train) updateRows(d Derived) int {
 // updateSeconds estimates the time of an update: of a pretrained model on the device that such
 // a run is made for, else on two cores.
 func (t Train) updateSeconds(d Derived) float64 {
-	second := float64(workSecond)
+	second := float64(cost.CoresWork)
 	if t.Policy.Starter == nil {
-		second = forwardSecond
+		second = cost.H100Work
 	}
-	return t.Update.work() * float64(t.updateRows(d)) * float64(d.Sequence) * float64(d.Parameters) / second
+	return cost.TrainWork(t.Update.Keeps()) * float64(t.updateRows(d)) * float64(d.Sequence) * float64(d.Parameters) / second
 }
 
 // diagnosed is how many rows a diagnosis scores, if every reasoning is another.

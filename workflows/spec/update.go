@@ -35,14 +35,6 @@ func (u Update) Sized() bool { return u.Recompute != "" && u.Recompute != Recomp
 // it is not decided they are not, as in runs from before the field.
 func (u Update) Keeps() bool { return u.Recompute == RecomputeNever }
 
-// work is the work of learning from a token, in forward passes.
-func (u Update) work() float64 {
-	if u.Keeps() {
-		return trainWork
-	}
-	return trainWork + 1
-}
-
 // Rate is the learning rate of an iteration, counted from 0, of a run of so many.
 func (u Update) Rate(iteration, iterations int) float64 {
 	if iteration < u.WarmupIterations {
