@@ -149,15 +149,10 @@ func (s seat) held(j Job, models []footprint) int64 {
 	return n
 }
 
-// others says what devices other than the first get to do.
-type others struct{ samples, scores, updates bool }
-
-func (j Job) others(devices int) others {
-	return others{
-		samples: partsOn(1, j.Rollout.Parts, j.Rollout.Each, devices) > 0,
-		scores:  partsOn(1, j.Update.Batches, j.Update.Each, devices) > 0,
-		updates: devices > 1 && min(j.Update.Shards, j.Update.StepBatches) > 1,
-	}
+// work says what the device gets to do of a job: the first does all.
+func (s seat) work(j Job) (samples, scores, updates bool) {
+	has := func(parts, each int) bool { return s.first() || partsOn(1, parts, each, s.devices) > 0 }
+	return has(j.Rollout.Parts, j.Rollout.Each), has(j.Update.Batches, j.Update.Each), has(min(j.Update.Shards, j.Update.StepBatches), 0)
 }
 
 // most is what the program that needs the most holds.

@@ -203,16 +203,16 @@ func (f footprint) decode(s Pass) Program {
 	}
 }
 
-// room puts the prefills' keys and values together, with room for the new ones.
-func (f footprint) room(s Pass) Program {
-	return Program{Name: "decode-room", Inputs: f.cache(s.Rows, s.Prompt), Outputs: f.cache(s.Rows, s.Prompt+s.Fresh)}
+// room puts keys and values of rows at so many places together, with room for more.
+func (f footprint) room(name string, rows, from, to int64) Program {
+	return Program{Name: name, Inputs: f.cache(rows, from), Outputs: f.cache(rows, to)}
 }
 
-// decodeChunk samples some tokens of a pass, and writes keys and values in place.
-func (f footprint) decodeChunk(s Pass) Program {
+// decodeChunk samples some tokens of a pass, or of the slots of a block, and writes keys and values in place.
+func (f footprint) decodeChunk(name string, s Pass) Program {
 	cache := f.cache(s.Rows, s.Prompt+s.Fresh)
 	return Program{
-		Name: "decode-chunk", Inputs: f.weights + cache + f.tables(s.Prompt+s.Fresh) + 3*s.sampledBytes(),
+		Name: name, Inputs: f.weights + cache + f.tables(s.Prompt+s.Fresh) + 3*s.sampledBytes(),
 		Outputs: cache + 2*s.sampledBytes(), Aliases: cache, Temporary: f.step(s),
 	}
 }
@@ -221,13 +221,6 @@ func (f footprint) decodeChunk(s Pass) Program {
 func (f footprint) seat(s Pass, rows int64) Program {
 	cache := f.cache(s.Rows, s.Prompt+s.Fresh)
 	return Program{Name: "block-seat", Inputs: cache + f.cache(rows, s.Prompt), Outputs: cache, Aliases: cache}
-}
-
-// decodeBlock is decodeChunk for the slots of a block.
-func (f footprint) decodeBlock(s Pass) Program {
-	out := f.decodeChunk(s)
-	out.Name = "decode-block"
-	return out
 }
 
 // appending is the sizes of the last turn's append: the rows of a pass, the places before and
@@ -249,11 +242,6 @@ func (r Rollout) kept(f footprint, on seat) int64 {
 	}
 	a := r.appended()
 	return f.cache(int64(partsOn(on.number, r.Parts, r.Each, on.devices))*a.rows, a.width)
-}
-
-// appendRoom widens the keys and values of a chunk of rows.
-func (f footprint) appendRoom(rows int64, a appending) Program {
-	return Program{Name: "append-room", Inputs: f.cache(rows, a.before), Outputs: f.cache(rows, a.width)}
 }
 
 // append continues the keys and values of a chunk of rows in place. It needs what a layer needs,

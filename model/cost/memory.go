@@ -120,7 +120,7 @@ func (r Rollout) sampling(f footprint, held int64, on seat, add func(p Program, 
 		prompts = f.cache(s.Rows, s.Prompt)
 		a := r.appended()
 		rows := PartRows(a.rows, a.width, PrefillTokens)
-		add(f.appendRoom(rows, a), held+max(kept-f.cache(rows, a.before), 0))
+		add(f.room("append-room", rows, a.before, a.width), held+max(kept-f.cache(rows, a.before), 0))
 		add(f.append(rows, a), held-f.weights+max(kept-f.cache(rows, a.width), 0))
 	}
 	switch {
@@ -129,11 +129,11 @@ func (r Rollout) sampling(f footprint, held int64, on seat, add func(p Program, 
 		prefill = f.prefill(chunk, s.Prompt, s.Prompt+s.Fresh)
 		add(prefill, held-f.weights+f.cache(s.Rows, s.Prompt+s.Fresh))
 		add(f.seat(s, chunk), held)
-		add(f.decodeBlock(s), held-f.weights+f.cache(chunk, s.Prompt))
+		add(f.decodeChunk("decode-block", s), held-f.weights+f.cache(chunk, s.Prompt))
 	case r.Chunks:
 		add(prefill, held-f.weights+beside)
-		add(f.room(s), held+max(kept-prompts, 0))
-		add(f.decodeChunk(s), held-f.weights+kept)
+		add(f.room("decode-room", s.Rows, s.Prompt, s.Prompt+s.Fresh), held+max(kept-prompts, 0))
+		add(f.decodeChunk("decode-chunk", s), held-f.weights+kept)
 	default:
 		add(prefill, held-f.weights+beside)
 		add(f.decode(s), held-f.weights+max(kept-prompts, 0))
@@ -158,13 +158,14 @@ func (j Job) programsOn(on seat) []Program {
 		return nil
 	}
 	models := j.models()
-	held, others := on.held(j, models), j.others(on.devices)
+	held := on.held(j, models)
+	samples, scores, updates := on.work(j)
 	var out []Program
 	add := func(p Program, beside int64) {
 		p.Beside = beside
 		out = append(out, p)
 	}
-	if on.first() || others.samples {
+	if samples {
 		sampling := held
 		if j.Rollout.Published { // beside the version that an update made since
 			sampling += models[0].copied()
@@ -174,16 +175,16 @@ func (j Job) programsOn(on seat) []Program {
 	rows, width := int64(j.Update.Rows), int64(j.Update.Width)
 	for _, f := range models {
 		gradients, owned, total := f.trained, on.owned(f), int64(0) // the total is the owners'
-		if !on.first() && !others.updates {
+		if !updates {
 			gradients = 0
 		}
 		if j.Update.Shards > on.devices {
 			total = owned // of the rounds before
 		}
-		if on.first() || others.scores || others.updates {
+		if scores || updates {
 			add(f.forward(rows, width), held-f.weights+gradients+total)
 		}
-		if on.first() || others.updates {
+		if updates {
 			add(f.backward(rows, width), held-f.weights+total)
 		}
 		if j.Update.Shards > 1 {
