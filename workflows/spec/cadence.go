@@ -126,3 +126,22 @@ func (s Snapshot) Due(version, iterations int) bool {
 func (e Evaluation) Due(version, iterations int) bool {
 	return e.Every > 0 && (version == 0 || version == iterations || version%e.Every == 0)
 }
+
+// stretches is how many rows of an update a trajectory of all turns makes: one for the
+// first turns, which a context shows whole, and one for each other.
+func (r Rollout) stretches() int {
+	if r.ContextTurns == 0 || r.ContextTurns >= r.Turns {
+		return 1
+	}
+	return 1 + r.Turns - r.ContextTurns
+}
+
+// keptRows is the number of rows that an iteration learns from.
+func (t Train) keptRows() int {
+	rows := t.Selection.KeptRows(t.Rollout)
+	if s := t.Update.Supervised; !s.Alone() {
+		rows += t.Freshness.Replayed(rows)
+		rows += s.Rows(rows)
+	}
+	return rows * t.Rollout.stretches()
+}

@@ -2,13 +2,10 @@ package spec
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/reprise-rl/reprise/infra/strict"
-	"github.com/reprise-rl/reprise/model/credit"
 )
 
 // Known is what the spec cannot know by itself, so that this package depends
@@ -161,8 +158,6 @@ func (d *decoder) object(n strict.Node, o *object) {
 	}
 }
 
-const environmentName = "environment.name"
-
 // hinted bounds the unknown keys that get a guess: thousands of them are not
 // misspellings.
 const hinted = 100
@@ -176,21 +171,6 @@ func (d *decoder) unknown(key string, o *object) {
 		}
 	}
 	d.problems = append(d.problems, p)
-}
-
-// homes is the hint for a key that is known at other places; empty if it is
-// known nowhere.
-func homes(key string, wanted func(*rule) bool) string {
-	var paths []string
-	for _, r := range rules {
-		if wanted(r) && strings.HasSuffix(r.path, "."+key) {
-			paths = append(paths, strconv.Quote(r.path))
-		}
-	}
-	if len(paths) == 0 {
-		return ""
-	}
-	return "did you mean " + strings.Join(paths, " or ") + "?"
 }
 
 // allowed is what a rule allows, with the environments that are known.
@@ -281,138 +261,14 @@ func (d *decoder) assemble() Train {
 	return t
 }
 
-// environment checks the run's environment, or reports that it is missing.
-func (d *decoder) environment(t Train) {
-	if d.isBad("environment.name") || d.isBad("environment.mixture") {
-		return
-	}
-	if t.Environment.Name == "" && len(t.Environment.Mixture) == 0 {
-		d.add(environmentName, Problem{Path: environmentName, Found: nothing, Allowed: d.allowed(byPath[environmentName]), Hint: "it has no default"})
-		return
-	}
-	if d.isBad("environment.options") {
-		return
-	}
-	problems := d.checkEnvironment(t.Environment, "environment")
-	for _, p := range problems {
-		d.add(p.Path, p)
-	}
-	if len(problems) > 0 || d.known.Demonstrates == nil {
-		return
-	}
-	w, hint := t.Policy.WarmStart, "it has no solver"
-	for _, p := range t.Environment.Parts() {
-		if d.known.Demonstrates(p.Name, p.Options) {
-			continue
-		}
-		if w.Steps > 0 && w.Demonstrations > 0 {
-			const path = "policy.warm_start.demonstrations"
-			d.add(path, Problem{Path: path, Found: formatNumber(w.Demonstrations), Allowed: "0 with the environment " + strict.Quote(p.Name), Hint: hint})
-		}
-		if t.Update.Supervised.From == Demonstrations {
-			const path = "update.supervised.from"
-			d.add(path, Problem{Path: path, Found: strict.Quote(Demonstrations), Allowed: strict.Quote(OwnSuccesses) + " with the environment " + strict.Quote(p.Name), Hint: hint})
-		}
-	}
-}
-
-// roles reports an environment without roles for an algorithm that needs them. Environments
-// with other problems are reported elsewhere.
-func (d *decoder) roles(t Train) {
-	const path = "credit.algorithm"
-	if d.known.Roles == nil || d.isBad(path) || !t.Credit.ByRole() || t.Environment.Name == "" && len(t.Environment.Mixture) == 0 {
-		return
-	}
-	for _, p := range t.Environment.Parts() {
-		if d.known.Options != nil && len(d.known.Options(p.Name, p.Options)) > 0 || d.known.Roles(p.Name, p.Options) {
-			continue
-		}
-		without := strings.Join(algorithms(func(a credit.Algorithm) bool { return a.Compares && !a.ByRole && a.Search == "" }), ", ")
-		d.add(path, Problem{
-			Path: path, Found: strict.Quote(t.Credit.Algorithm) + " with the environment " + strict.Quote(p.Name), Allowed: "an algorithm that needs no roles: " + without,
-			Hint: "an environment of several roles is lake_for_two",
-		})
-		return
-	}
-}
-
-// certain reports an environment that draws what an action leads to for a rollout that searches, unless
-// trajectories only branch and have luck of their own from there on.
-// Environments with other problems are reported elsewhere.
-func (d *decoder) certain(t Train) {
-	const path = "rollout.search"
-	if d.known.Certain == nil || d.isBad(path) || t.Rollout.Search == "" || t.Environment.Name == "" && len(t.Environment.Mixture) == 0 {
-		return
-	}
-	for _, p := range t.Environment.Parts() {
-		if d.known.Options != nil && len(d.known.Options(p.Name, p.Options)) > 0 || d.known.Certain(p.Name, p.Options) {
-			continue
-		}
-		if t.Rollout.branches() {
-			if d.known.Forked == nil || d.known.Forked(p.Name, p.Options) {
-				continue
-			}
-			d.add(path, Problem{
-				Path: path, Found: strict.Quote(t.Rollout.Search) + " with the environment " + strict.Quote(p.Name), Allowed: "an environment whose episodes can branch",
-				Hint: "frozenlake, sokoban, countdown and webshop can",
-			})
-			return
-		}
-		d.add(path, Problem{
-			Path: path, Found: strict.Quote(t.Rollout.Search) + " with the environment " + strict.Quote(p.Name), Allowed: "no search where chance decides what an action leads to: the best of several would be the luckiest",
-			Hint: "frozenlake leaves nothing to chance with the option slippery false; sokoban, countdown and webshop always",
-		})
-		return
-	}
-}
-
-// checkEnvironment checks names and options against what is known; path is the
-// environment's.
-func (d *decoder) checkEnvironment(e Environment, path string) Problems {
-	if len(e.Mixture) == 0 {
-		return append(d.checkPart(e.Parts()[0], path), e.checkForeign(path)...)
-	}
-	if e.Name != "" || len(e.Options) > 0 {
-		return Problems{{Path: strict.Join(path, "mixture"), Found: "a mixture beside a name or options", Allowed: "one of the two", Hint: "names and options stand in the mixture's parts"}}
-	}
-	problems := e.checkForeign(path)
-	labels, shares := map[string]int{}, 0.0
-	for _, p := range e.Mixture {
-		shares += p.Share
-	}
-	for i, p := range e.Mixture {
-		at := strict.Index(strict.Join(path, "mixture"), i)
-		problems = append(problems, d.checkPart(p, at)...)
-		if first, twice := labels[p.Label]; twice {
-			problems = append(problems, Problem{Path: at, Found: "the label " + strict.Quote(p.Label) + " a second time",
-				Allowed: "a label of its own for each part", Hint: fmt.Sprintf("part %d has it; give this one a \"label\"", first)})
-		}
-		labels[p.Label] = i
-		if p.Share < minShare*shares {
-			problems = append(problems, Problem{Path: strict.Join(at, "share"), Found: formatNumber(p.Share),
-				Allowed: "at least a millionth of all shares", Hint: "leave the part out, or give it more"})
-		}
-	}
-	return problems
-}
-
-func (d *decoder) checkPart(p Part, path string) Problems {
-	if names := sorted(d.known.Environments); names != nil && !slices.Contains(names, p.Name) {
-		return Problems{{Path: strict.Join(path, "name"), Found: strict.Quote(p.Name), Allowed: oneOf(names), Hint: strict.DidYouMean(p.Name, names)}}
-	}
-	if d.known.Options == nil {
-		return nil
-	}
-	var problems Problems
-	for _, problem := range d.known.Options(p.Name, p.Options) {
-		problem.Path = strict.Within(strict.Join(path, "options"), problem.Path)
-		problems = append(problems, problem)
-	}
-	return problems
-}
-
 func sorted(names []string) []string {
 	ordered := slices.Clone(names)
 	slices.Sort(ordered)
 	return ordered
+}
+
+// DefaultLoRA are the adapters that an empty policy.lora gives a policy from a model.
+func DefaultLoRA(from string) *LoRA {
+	d := decoder{values: map[string]any{"policy.from": from, "policy.lora": true}}
+	return d.assemble().Policy.LoRA
 }

@@ -5,60 +5,11 @@ import (
 	"strings"
 
 	"github.com/reprise-rl/reprise/model/cost"
+	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/loss"
 	"github.com/reprise-rl/reprise/model/loss/terms"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 )
-
-// Where the defaults come from.
-const (
-	fromPaper = "paper (arXiv 2504.20073)"
-	fromRagen = "RAGEN default"
-	fromVerl  = "verl default, as RAGEN runs it"
-	fromTorch = "PyTorch AdamW default"
-	fromOurs  = "ours"
-)
-
-// DefaultDeviceGB is the memory of the device that a run is made for, in GiB: an H100's.
-const DefaultDeviceGB = 80
-
-const (
-	// maxTurns bounds the turns of a trajectory: every turn has two artifacts
-	// an iteration, and its own context width.
-	maxTurns = 100
-	// maxRounds bounds the rounds of a rollout, and maxUpdates the iterations that
-	// learn from one.
-	maxRounds  = 10
-	maxUpdates = 16
-	// maxTokens bounds the width of a context.
-	maxTokens = 131072
-	// maxOptions bounds an environment's options in bytes, so that a spec that
-	// was read can be read again in canonical form, where numbers may be longer.
-	maxOptions = 1 << 18
-	// maxSeed is the largest integer that every JSON reader keeps.
-	maxSeed = 1 << 53
-	// snapshotShare is the share of the time that snapshots may take.
-	snapshotShare = 0.05
-	// keepShare of the device's memory may be a run's that keeps its activations. The rest is for
-	// the driver, for what the allocator cannot use, and for the error of the estimate.
-	keepShare = 0.85
-	// mostEvery bounds the iterations between two snapshots that are chosen so.
-	mostEvery = 1000
-	// maxPieces bounds the pieces of a step: a run carries the names of their tables.
-	maxPieces = 64
-	// loadedChunk is the chunk of a pretrained model, in tokens: half a minute for 64 rows
-	// of 494 M parameters on two cores, a second on a GPU.
-	loadedChunk = 32
-	// loadedWidths and loadedShards divide the optimizer steps of a pretrained model, the former
-	// from rows of wideRow tokens on: below that, compiling costs more than the widths save.
-	loadedWidths = 3
-	wideRow      = 512
-	loadedShards = 8
-	// minTemperature keeps logits divided by the temperature within float32.
-	minTemperature = 0.01
-)
-
-func between(low, high float64) span { return span{low: low, high: high} }
 
 // rules are the fields of a spec in the order of its types, with every default. A
 // default that differs between the starter (a model of about a million parameters,
@@ -420,3 +371,6 @@ var rules = withOwn(withKnobs([]*rule{
 	{path: "schedule", typ: typeObjects, elements: scheduleRules, most: maxScheduled, source: fromOurs + ", none",
 		doc: "Settings as functions of the iteration, in addition to warm-up and decay of the learning rate. The entries of a field follow each other. What an iteration used is in its manifest's settings. change-knob refuses a field of the schedule."},
 }))
+
+// flatDropped are the algorithms with which selection.drop_flat is the default.
+var flatDropped = algorithms(func(a credit.Algorithm) bool { return a.DropsFlat })

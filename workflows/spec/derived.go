@@ -83,16 +83,6 @@ func Derive(t Train, m cost.Network) Derived {
 	return d
 }
 
-// keptRows is the number of rows that an iteration learns from.
-func (t Train) keptRows() int {
-	rows := t.Selection.KeptRows(t.Rollout)
-	if s := t.Update.Supervised; !s.Alone() {
-		rows += t.Freshness.Replayed(rows)
-		rows += s.Rows(rows)
-	}
-	return rows * t.Rollout.stretches()
-}
-
 // HostBytes is an estimate of what the steps of a run hold in the memory of a host at once,
 // in Go's heap: the largest tensor, since snapshots are read and written one tensor at a time,
 // or the tables of an iteration, encoded and decoded. What the device holds is not in it, also

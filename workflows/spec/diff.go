@@ -37,8 +37,6 @@ func Diff(one, other Train) Differences {
 	return differ(reflect.ValueOf(one), reflect.ValueOf(other))
 }
 
-const nothing = "nothing"
-
 func differ(one, other reflect.Value) Differences {
 	var ds Differences
 	for _, r := range rules {

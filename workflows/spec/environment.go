@@ -48,11 +48,6 @@ func (e Environment) Foreign() bool {
 	return slices.ContainsFunc(e.Parts(), func(p Part) bool { return p.Name == Foreign })
 }
 
-// Foreign reports whether the run or one of its suites plays an environment outside this program.
-func (t Train) Foreign() bool {
-	return t.Environment.Foreign() || slices.ContainsFunc(t.Evaluation.Suites, func(s Suite) bool { return s.Environment.Foreign() })
-}
-
 // Timeout is how long a foreign environment may take for one answer.
 func (e Environment) Timeout() time.Duration { return time.Duration(e.TimeoutSeconds) * time.Second }
 

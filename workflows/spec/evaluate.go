@@ -43,8 +43,6 @@ var evaluateRules = append([]*rule{
 
 var evaluateTree = buildTree(evaluateRules)
 
-const modelAllowed = `"hf:NAME", "hf:NAME@REVISION", "folder:PATH" or "model:" and 12 hex digits`
-
 func checkModel(from string) string {
 	if from == FromStarter {
 		return "a starter is made by a run: name the run"

@@ -18,14 +18,6 @@ func checkRun(id string) string {
 	return ""
 }
 
-// from requires the iteration beside the other run's id: a default of 0 would be a guess.
-func (d *decoder) from(t Train) {
-	const path = "from.iteration"
-	if _, written := d.values[path]; t.From != nil && t.From.Run != "" && !written && !d.isBad(path) {
-		d.add(path, Problem{Path: path, Found: nothing, Allowed: "an iteration that run " + t.From.Run + " has committed", Hint: "it has no default"})
-	}
-}
-
 // newestBranch means the newest branch and its ancestors.
 const newestBranch = -1
 

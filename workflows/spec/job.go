@@ -82,8 +82,6 @@ func (t Train) stepBatches() int {
 	return ceil(rows, t.Update.MicroBatch)
 }
 
-func ceil(n, by int) int { return (n + by - 1) / max(by, 1) }
-
 // DevicesOf computes what a run has of n devices, at least one. The widths of its contexts are known.
 func DevicesOf(t Train, m cost.Network, n int) cost.Devices {
 	out := t.Job(m).Devices(n)

@@ -4,37 +4,8 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 )
-
-// The warm start of other policies than the starter, unless a spec says otherwise: random play in the
-// right format. A published model that has not seen the format earns no reward at first; these
-// updates teach it what a reply looks like and nothing about the task.
-const (
-	formatSteps       = 10
-	formatRows        = 16
-	formatRate        = 3e-5
-	formatAdapterRate = 1e-3
-)
-
-// Paths of the fields of a warm start.
-const (
-	WarmStartSteps          = "policy.warm_start.steps"
-	warmStartRows           = "policy.warm_start.rows"
-	warmStartRate           = "policy.warm_start.learning_rate"
-	warmStartDemonstrations = "policy.warm_start.demonstrations"
-)
-
-const (
-	dropFlat = "selection.drop_flat"
-	prefill  = "rollout.prefill"
-	wording  = "rollout.protocol"
-	stopAt   = "rollout.stop_at"
-)
-
-// flatDropped are the algorithms with which selection.drop_flat is the default.
-var flatDropped = algorithms(func(a credit.Algorithm) bool { return a.DropsFlat })
 
 // loaded fills in the defaults of other policies than the starter that depend on other fields.
 func (d *decoder) loaded(t *Train) {

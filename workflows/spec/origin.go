@@ -94,3 +94,23 @@ func checkEnvironmentName(name string) string {
 	}
 	return "lower-case letters, digits, _ and - only"
 }
+
+// checkBase is what is wrong with a base model's name.
+func checkBase(from string) string {
+	if from == FromStarter {
+		return "a starter is made by a run, and no adapters name it"
+	}
+	return checkOrigin(from)
+}
+
+// HubBase is the hub's model that adapters name as their base; "" if the name is none of the
+// hub's.
+func HubBase(name string) string {
+	from := OriginHub + ":" + name
+	if name == "" || checkOrigin(from) != "" {
+		return ""
+	}
+	return from
+}
+
+const modelAllowed = `"hf:NAME", "hf:NAME@REVISION", "folder:PATH" or "model:" and 12 hex digits`

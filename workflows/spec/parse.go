@@ -2,6 +2,7 @@ package spec
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/reprise-rl/reprise/infra/strict"
 )
@@ -38,4 +39,24 @@ func orWhole(path string) string {
 		return wholeSpec
 	}
 	return path
+}
+
+const nothing = "nothing"
+
+// Writes reports whether a document has the field of a path, as "update.micro_batch".
+func Writes(document []byte, path string) bool {
+	n, _, ok := parse(document)
+	for key := range strings.SplitSeq(path, ".") {
+		if !ok {
+			return false
+		}
+		ok = false
+		for _, m := range n.Members() {
+			if m.Key == key {
+				n, ok = m.Value, true
+				break
+			}
+		}
+	}
+	return ok
 }

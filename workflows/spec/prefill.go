@@ -33,3 +33,5 @@ func (r Rollout) firstPrompts() int {
 	}
 	return r.Slots()
 }
+
+func ceil(n, by int) int { return (n + by - 1) / max(by, 1) }

@@ -83,26 +83,3 @@ func checkProtocol(wording string) string {
 	}
 	return "docs/environments.md has an example of a file"
 }
-
-// protocol checks the wording of the run's prompts.
-func (d *decoder) protocol(t Train) {
-	const path = "rollout.protocol"
-	if d.isBad(path) {
-		return
-	}
-	for _, p := range d.checkWording(t.Rollout.Protocol, path) {
-		d.add(path, p)
-	}
-}
-
-// checkWording is what is wrong with the file or the templates that a wording names.
-func (d *decoder) checkWording(wording, path string) Problems {
-	if d.known.Protocol == nil {
-		return nil
-	}
-	problems := d.known.Protocol(wording)
-	for i := range problems {
-		problems[i].Path = path
-	}
-	return problems
-}

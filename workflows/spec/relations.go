@@ -11,20 +11,6 @@ import (
 	"github.com/reprise-rl/reprise/model/selection"
 )
 
-// relation is a rule between several fields.
-type relation struct {
-	// paths are the fields it reads; the problem is reported at the first.
-	paths []string
-	doc   string
-	// broken reports whether a spec breaks the rule, what was found and what is allowed.
-	broken func(Train) (broken bool, found, allowed string)
-	// knobs says that a change of knobs can break it: then it reads only what Settings
-	// have.
-	knobs bool
-}
-
-const maxTrajectories = 65536
-
 var (
 	// withoutComparison are the algorithms that allow groups of one.
 	withoutComparison = listed(algorithms(func(a credit.Algorithm) bool { return !a.Compares }), "and")
@@ -397,15 +383,6 @@ func brokenWidths(widths []int, turns int) (broken bool, found, allowed string) 
 		}
 	}
 	return false, "", ""
-}
-
-// unmet are the relations that a change of knobs breaks.
-func (s Settings) unmet() Problems {
-	t := Train{
-		Rollout:   Rollout{Groups: s.Rollout.Groups, GroupSize: s.Rollout.GroupSize},
-		Selection: s.Selection, Credit: s.Credit, Update: s.Update,
-	}
-	return unmet(t, func(r relation) bool { return r.knobs })
 }
 
 // unmet are the problems of the requested relations that a spec breaks.

@@ -1,12 +1,6 @@
 package spec
 
-import (
-	"encoding/json"
-	"fmt"
-	"slices"
-
-	"github.com/reprise-rl/reprise/infra/strict"
-)
+import "encoding/json"
 
 // Reward is a part of the reward beside the environment's own.
 type Reward struct {
@@ -43,46 +37,4 @@ func assembleRewards(values map[string]any) []Reward {
 		rewards = append(rewards, r)
 	}
 	return rewards
-}
-
-// rewards checks the modules against what is known, and that the environment has what they
-// read.
-func (d *decoder) rewards(t Train) {
-	if d.isBad("rewards") {
-		return
-	}
-	names := sorted(d.known.Rewards)
-	for i, r := range t.Rewards {
-		path := strict.Index("rewards", i)
-		switch {
-		case names != nil && !slices.Contains(names, r.Name):
-			d.add(path, Problem{Path: strict.Join(path, "name"), Found: strict.Quote(r.Name), Allowed: oneOf(names), Hint: strict.DidYouMean(r.Name, names)})
-		case slices.ContainsFunc(t.Rewards[:i], func(o Reward) bool { return o.Name == r.Name }):
-			d.add(path, Problem{Path: strict.Join(path, "name"), Found: fmt.Sprintf("%s a second time", strict.Quote(r.Name)), Allowed: "each module once"})
-		case d.known.Reward != nil && !d.isBad("environment") && !d.isBad("environment.name") && !d.isBad("environment.options") && !d.isBad("rollout.think"):
-			for _, p := range d.known.Reward(r, t.Environment, t.Rollout.Think) {
-				p.Path = strict.Within(path, p.Path)
-				d.add(path, p)
-			}
-		}
-	}
-}
-
-// Judged reports whether a judge outside this program is asked about the episodes of a rollout.
-func (t Train) Judged() bool {
-	return slices.ContainsFunc(t.Rewards, func(r Reward) bool { return r.Name == Foreign })
-}
-
-// judgeSeconds is how long the spec lets a judge take for one call; 0 without a judge, or where the
-// spec leaves it open.
-func (t Train) judgeSeconds() int {
-	for _, r := range t.Rewards {
-		var options struct {
-			Seconds int `json:"timeout_seconds"`
-		}
-		if r.Name == Foreign && json.Unmarshal(r.Options, &options) == nil {
-			return options.Seconds
-		}
-	}
-	return 0
 }

@@ -367,3 +367,27 @@ func printable(limit int) func(string) string {
 		return ""
 	}
 }
+
+// Where the defaults come from.
+const (
+	fromPaper = "paper (arXiv 2504.20073)"
+	fromRagen = "RAGEN default"
+	fromVerl  = "verl default, as RAGEN runs it"
+	fromTorch = "PyTorch AdamW default"
+	fromOurs  = "ours"
+)
+
+func between(low, high float64) span { return span{low: low, high: high} }
+
+// object is a JSON object of the spec: its keys in order, each either a rule
+// or an object itself.
+type object struct {
+	path    string
+	keys    []string
+	rules   map[string]*rule
+	objects map[string]*object
+}
+
+func newObject(path string) *object {
+	return &object{path: path, rules: make(map[string]*rule), objects: make(map[string]*object)}
+}

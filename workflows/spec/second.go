@@ -37,26 +37,3 @@ var secondRelations = []relation{
 		},
 	},
 }
-
-// use is a field that may be in use.
-type use struct {
-	path string
-	on   bool
-}
-
-// inUse are the paths of the fields that are.
-func inUse(fields []use) []string {
-	var out []string
-	for _, f := range fields {
-		if f.on {
-			out = append(out, f.path)
-		}
-	}
-	return out
-}
-
-// stored are the fields by which an update learns from log-probs that were stored before.
-func (t Train) stored() []use {
-	f := t.Freshness
-	return []use{{"freshness.online", f.Online > 1}, {"freshness.reuse", f.Reuse > 1}, {"freshness.replay_iterations", f.ReplayIterations > 0}}
-}

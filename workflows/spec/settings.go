@@ -147,10 +147,19 @@ func (s *Settings) apply(c Change) Problems {
 	return nil
 }
 
-// firstTurn is a knob only where the spec gives it.
-const firstTurn = "update.kl_first_turn"
-
 // Diff lists the knobs in which two settings differ, in the spec's order.
 func (s Settings) Diff(other Settings) Differences {
 	return differ(reflect.ValueOf(s), reflect.ValueOf(other))
+}
+
+// JSON is the settings in the canonical form of Train.JSON.
+func (s Settings) JSON() ([]byte, error) { return canonicalJSON(s) }
+
+// unmet are the relations that a change of knobs breaks.
+func (s Settings) unmet() Problems {
+	t := Train{
+		Rollout:   Rollout{Groups: s.Rollout.Groups, GroupSize: s.Rollout.GroupSize},
+		Selection: s.Selection, Credit: s.Credit, Update: s.Update,
+	}
+	return unmet(t, func(r relation) bool { return r.knobs })
 }

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"math"
-	"strings"
 
 	"github.com/reprise-rl/reprise/model/cost"
 )
@@ -43,14 +42,6 @@ func (t Train) WithSizes(m cost.Network, document []byte) Train {
 	return t
 }
 
-// Paths of fields whose defaults WithSizes may change.
-const (
-	MicroBatch    = "update.micro_batch"
-	SnapshotEvery = "snapshot.every"
-	Widths        = "update.widths"
-	Shards        = "update.shards"
-)
-
 // divided divides the optimizer steps of a pretrained model, unless a person has written how: into
 // micro-batches of loadedWidths widths where its rows are long, since each width has programs of
 // its own to compile; and with adapters into loadedShards shards, so that several devices can
@@ -77,24 +68,6 @@ func (t Train) snapshotEvery(m cost.Network) int {
 	rollouts := float64(t.Freshness.Rounds()) / float64(t.Freshness.Updates())
 	iterations := float64(Derive(t, m).Storage.Snapshot) / cost.H100Snapshot / (snapshotShare * t.Job(m).Seconds(steps, rollouts))
 	return int(min(max(math.Ceil(iterations), 1), mostEvery))
-}
-
-// Writes reports whether a document has the field of a path, as "update.micro_batch".
-func Writes(document []byte, path string) bool {
-	n, _, ok := parse(document)
-	for key := range strings.SplitSeq(path, ".") {
-		if !ok {
-			return false
-		}
-		ok = false
-		for _, m := range n.Members() {
-			if m.Key == key {
-				n, ok = m.Value, true
-				break
-			}
-		}
-	}
-	return ok
 }
 
 // fitting halves the default rows of a micro-batch, where they may change, and then those
@@ -220,15 +193,6 @@ func (t Train) updateSeconds(d Derived) float64 {
 func (t Train) diagnosed() int {
 	n := t.Diagnostics.Samples
 	return n * (t.Rollout.Groups + n)
-}
-
-// stretches is how many rows of an update a trajectory of all turns makes: one for the
-// first turns, which a context shows whole, and one for each other.
-func (r Rollout) stretches() int {
-	if r.ContextTurns == 0 || r.ContextTurns >= r.Turns {
-		return 1
-	}
-	return 1 + r.Turns - r.ContextTurns
 }
 
 // Pieces says in how many activities the steps of a device are made.

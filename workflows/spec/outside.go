@@ -1,0 +1,30 @@
+package spec
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// Foreign reports whether the run or one of its suites plays an environment outside this program.
+func (t Train) Foreign() bool {
+	return t.Environment.Foreign() || slices.ContainsFunc(t.Evaluation.Suites, func(s Suite) bool { return s.Environment.Foreign() })
+}
+
+// Judged reports whether a judge outside this program is asked about the episodes of a rollout.
+func (t Train) Judged() bool {
+	return slices.ContainsFunc(t.Rewards, func(r Reward) bool { return r.Name == Foreign })
+}
+
+// judgeSeconds is how long the spec lets a judge take for one call; 0 without a judge, or where the
+// spec leaves it open.
+func (t Train) judgeSeconds() int {
+	for _, r := range t.Rewards {
+		var options struct {
+			Seconds int `json:"timeout_seconds"`
+		}
+		if r.Name == Foreign && json.Unmarshal(r.Options, &options) == nil {
+			return options.Seconds
+		}
+	}
+	return 0
+}
