@@ -39,14 +39,14 @@ var (
 
 const originAllowed = `"starter", "hf:NAME", "hf:NAME@REVISION", "folder:PATH" or "model:" and 12 hex digits`
 
-// Origin takes From apart. The error says what is wrong with it.
-func (p Policy) Origin() (Origin, error) {
-	kind, name, found := strings.Cut(p.From, ":")
+// originOf takes a Policy.From apart.
+func originOf(from string) (Origin, error) {
+	kind, name, found := strings.Cut(from, ":")
 	if !found {
-		if p.From == FromStarter {
+		if from == FromStarter {
 			return Origin{Kind: OriginStarter}, nil
 		}
-		hint := strict.DidYouMean(p.From, []string{FromStarter})
+		hint := strict.DidYouMean(from, []string{FromStarter})
 		if hint == "" {
 			hint = `a hub name is written "hf:NAME", a folder "folder:PATH"`
 		}
@@ -80,9 +80,9 @@ func (p Policy) Origin() (Origin, error) {
 	return origin, nil
 }
 
-// checkOrigin is Policy.Origin as a rule's check.
+// checkOrigin is originOf as a rule's check.
 func checkOrigin(from string) string {
-	if _, err := (Policy{From: from}).Origin(); err != nil {
+	if _, err := originOf(from); err != nil {
 		return err.Error()
 	}
 	return ""

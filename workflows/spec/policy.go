@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// Origin takes From apart. The error says what is wrong with it.
+func (p Policy) Origin() (Origin, error) { return originOf(p.From) }
+
 // Starting is a policy that begins with adapters that there are: theirs says how they are
 // made, and base is their base model, as Policy.From; empty if that is not known. document is
 // what a person wrote: where it says otherwise of the adapters, the error, of type Problems,
