@@ -253,9 +253,9 @@ func (d *decoder) assemble() Train {
 	}
 	t.Environment = assembleEnvironment(d.values, "environment.")
 	t.Environment = t.Environment.withForeignDefaults(t.Limits.ActivitySeconds)
-	t.Update.ClipTurns = assembleClips(d.values)
-	t.Rewards = assembleRewards(d.values)
-	t.Schedule = assembleSchedule(d.values)
+	t.Update.ClipTurns = elements(d.values, "update.clip_turns", Clip{})
+	t.Rewards = elements(d.values, "rewards", Reward{Weight: 1, Options: json.RawMessage(`{}`)})
+	t.Schedule = elements(d.values, "schedule", Scheduled{})
 	assembleFrom(&t, d.values)
 	d.loaded(&t)
 	return t

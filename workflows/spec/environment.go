@@ -149,13 +149,12 @@ func (e Environment) String() string {
 func (e Environment) WithOptions(replace func(name string, options json.RawMessage) (json.RawMessage, error)) (Environment, error) {
 	if len(e.Mixture) == 0 {
 		options, err := replace(e.Name, e.Options)
-		if err != nil {
-			return e, err
+		if err == nil {
+			e.Options = options
 		}
-		e.Options = options
-		return e, nil
+		return e, err
 	}
-	parts := append([]Part(nil), e.Mixture...)
+	parts := slices.Clone(e.Mixture)
 	for i, p := range parts {
 		options, err := replace(p.Name, p.Options)
 		if err != nil {
@@ -172,23 +171,11 @@ func assembleEnvironment(values map[string]any, prefix string) Environment {
 	var e Environment
 	e.Name, _ = values[prefix+"name"].(string)
 	e.Options, _ = values[prefix+"options"].(json.RawMessage)
-	parts, mixed := values[prefix+"mixture"].([]map[string]any)
-	for _, v := range parts {
-		p := Part{Share: 1, Options: json.RawMessage(`{}`)}
-		p.Name, _ = v["name"].(string)
-		p.Label = p.Name
-		if o, ok := v["options"].(json.RawMessage); ok {
-			p.Options = o
-		}
-		if s, ok := v["share"].(float64); ok {
-			p.Share = s
-		}
-		if l, ok := v["label"].(string); ok {
-			p.Label = l
-		}
-		e.Mixture = append(e.Mixture, p)
+	e.Mixture = elements(values, prefix+"mixture", Part{Share: 1, Options: json.RawMessage(`{}`)})
+	for i, p := range e.Mixture {
+		e.Mixture[i].Label = cmp.Or(p.Label, p.Name)
 	}
-	if !mixed && len(e.Options) == 0 {
+	if e.Mixture == nil && len(e.Options) == 0 {
 		e.Options = json.RawMessage(`{}`)
 	}
 	e.BrokenShare, _ = values[prefix+"broken_share"].(float64)

@@ -21,20 +21,3 @@ var rewardRules = []*rule{
 		doc: "What its values are multiplied by before they are added to the environment's rewards."},
 	{path: "options", typ: typeOptions, source: fromOurs, doc: "Its options."},
 }
-
-func assembleRewards(values map[string]any) []Reward {
-	var rewards []Reward
-	read, _ := values["rewards"].([]map[string]any)
-	for _, v := range read {
-		r := Reward{Weight: 1, Options: json.RawMessage(`{}`)}
-		r.Name, _ = v["name"].(string)
-		if w, ok := v["weight"].(float64); ok {
-			r.Weight = w
-		}
-		if o, ok := v["options"].(json.RawMessage); ok {
-			r.Options = o
-		}
-		rewards = append(rewards, r)
-	}
-	return rewards
-}

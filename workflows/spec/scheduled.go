@@ -26,19 +26,5 @@ var scheduleRules = []*rule{
 		doc: "Over how many iterations the field goes to the value, in equal parts: the last of them has it. 0 is at once. A field of integers is rounded."},
 }
 
-func assembleSchedule(values map[string]any) []Scheduled {
-	var out []Scheduled
-	read, _ := values["schedule"].([]map[string]any)
-	for _, v := range read {
-		var s Scheduled
-		s.Field, _ = v["field"].(string)
-		s.From, _ = v["from"].(int)
-		s.Value, _ = v["value"].(float64)
-		s.Over, _ = v["over"].(int)
-		out = append(out, s)
-	}
-	return out
-}
-
 // end is the iteration in which a field has reached the value.
 func (e Scheduled) end() int { return e.From + max(e.Over-1, 0) }

@@ -8,18 +8,6 @@ var clipRules = []*rule{
 	{path: "high", typ: typeNumber, required: true, span: span{low: 0, high: 10, openLow: true}, source: fromOurs, doc: "The ratio is clipped at 1 + high."},
 }
 
-func assembleClips(values map[string]any) []Clip {
-	var clips []Clip
-	read, _ := values["update.clip_turns"].([]map[string]any)
-	for _, v := range read {
-		var c Clip
-		c.Low, _ = v["low"].(float64)
-		c.High, _ = v["high"].(float64)
-		clips = append(clips, c)
-	}
-	return clips
-}
-
 // Values of Update.Recompute.
 const (
 	RecomputeAuto   = "auto"

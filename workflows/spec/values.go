@@ -33,6 +33,19 @@ func field(v reflect.Value, path string, make bool) (reflect.Value, bool) {
 	return ownField(v, path)
 }
 
+// elements are the values of a list of objects that was read, as structs that begin as start; nil if none was.
+func elements[T any](values map[string]any, path string, start T) (out []T) {
+	read, _ := values[path].([]map[string]any)
+	for _, object := range read {
+		element := start
+		for key, value := range object {
+			set(&element, key, value)
+		}
+		out = append(out, element)
+	}
+	return out
+}
+
 // set writes a value that a rule read, or its default, into the field of the
 // struct that target points to.
 func set(target any, path string, value any) {
