@@ -22,6 +22,15 @@ type Job struct {
 	Update    Update
 }
 
+// Scored is the number of networks that score rows: the policy, the second network and the reference.
+func (j Job) Scored() int {
+	n := len(j.models())
+	if j.Reference {
+		n++
+	}
+	return n
+}
+
 // Rollout is the rollout of an iteration. Turns is nil and Pass is zero if the widths of contexts are not known.
 type Rollout struct {
 	// Rows are those of a turn, PassRows those that a device generates for at once, and Fresh is the

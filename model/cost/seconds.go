@@ -32,10 +32,6 @@ func TrainWork(keep bool) float64 {
 func (j Job) Seconds(steps, rollouts float64) float64 {
 	parameters, tokens := float64(j.Network.Parameters()), float64(j.Update.Tokens())
 	sampling := steps*max(h100Step, float64(j.ComputeBytes)*parameters/h100Reads) + float64(j.Rollout.ContextTokens())*parameters/H100Work
-	scored := len(j.models())
-	if j.Reference {
-		scored++
-	}
-	learning := tokens * parameters / H100Work * (float64(scored) + TrainWork(j.Keep)*float64(j.Update.Epochs))
+	learning := tokens * parameters / H100Work * (float64(j.Scored()) + TrainWork(j.Keep)*float64(j.Update.Epochs))
 	return rollouts*sampling + learning
 }

@@ -46,28 +46,26 @@ func (t Train) rollout() cost.Rollout {
 
 // width is the width of a row in Score and Update; 0 if the widths of the contexts are not known.
 func (t Train) width() int {
-	n := len(t.Rollout.PromptTokens)
-	if n == 0 {
+	if len(t.Rollout.PromptTokens) == 0 {
 		return 0
 	}
-	return t.Rollout.PromptTokens[n-1] + t.Rollout.MaxNewTokens
+	return last(t.Rollout.PromptTokens) + t.Rollout.MaxNewTokens
+}
+
+// last is the last turn's width, the largest; 0 without any.
+func last(widths []int) int {
+	if len(widths) == 0 {
+		return 0
+	}
+	return widths[len(widths)-1]
 }
 
 // sampled is the largest pass of generation: the last turn's, or a suite's.
 func (t Train) sampled() (most cost.Pass) {
-	add := func(rows int, widths []int, fresh int) {
-		if len(widths) == 0 {
-			return
-		}
-		p := cost.Pass{Rows: int64(min(rows, t.Rollout.Pass())), Prompt: int64(widths[len(widths)-1]), Fresh: int64(fresh)}
-		if p.Prompt+p.Fresh > most.Prompt+most.Fresh {
+	for i, g := range t.generations() {
+		p := cost.Pass{Rows: int64(min(g.rows, t.Rollout.Pass())), Prompt: int64(g.prompt), Fresh: int64(g.fresh)}
+		if g.prompt > 0 && (i == 0 || t.Evaluation.Every > 0) && p.Prompt+p.Fresh > most.Prompt+most.Fresh {
 			most = p
-		}
-	}
-	add(t.Rollout.Slots(), t.Rollout.PromptTokens, t.Rollout.MaxNewTokens)
-	if t.Evaluation.Every > 0 {
-		for _, s := range t.Evaluation.Suites {
-			add(s.Rows(), s.PromptTokens, s.MaxNewTokens)
 		}
 	}
 	return most

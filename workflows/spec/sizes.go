@@ -2,6 +2,7 @@ package spec
 
 import (
 	"math"
+	"slices"
 
 	"github.com/reprise-rl/reprise/model/cost"
 )
@@ -19,7 +20,8 @@ func (t Train) WithSizes(m cost.Network, document []byte) Train {
 		return t
 	}
 	t = t.withVocabulary(m.VocabSize)
-	if t.Rollout.ChunkTokens == 0 && t.Policy.Starter == nil && t.freshTokens() > loadedChunk {
+	long := func(g generation) bool { return g.fresh > loadedChunk }
+	if t.Rollout.ChunkTokens == 0 && t.Policy.Starter == nil && slices.ContainsFunc(t.generations(), long) {
 		t.Rollout.ChunkTokens = loadedChunk
 	}
 	t = t.divided(m, document)
@@ -30,7 +32,7 @@ func (t Train) WithSizes(m cost.Network, document []byte) Train {
 		t.Limits.GenerateRows = pieceOf(rows, tokens, budget, t.Rollout.Block())
 	}
 	if t.Limits.ScoreRows == 0 {
-		rows, tokens := t.scored()
+		rows, tokens := t.scored(m)
 		t.Limits.ScoreRows = pieceOf(rows, tokens, budget, t.Update.MicroBatch)
 	}
 	if most := cost.CoresSnapshot * int64(t.Limits.ActivitySeconds); t.Limits.SnapshotMiB == 0 && Derive(t, m).Storage.Snapshot > most {
@@ -114,13 +116,17 @@ func (t Train) WithRecompute(m cost.Network) Train {
 	return t
 }
 
-// freshTokens is the most tokens that are sampled in a turn, of the run or of a suite.
-func (t Train) freshTokens() int {
-	most := t.Rollout.MaxNewTokens
+// generation is the most that a run generates in a turn, in its rollout or a suite: rows, and tokens of a prompt, 0 if
+// that is not known, and of what is sampled after it.
+type generation struct{ rows, prompt, fresh int }
+
+// generations are those of the rollout and of the suites.
+func (t Train) generations() []generation {
+	out := []generation{{t.Rollout.Slots(), last(t.Rollout.PromptTokens), t.Rollout.MaxNewTokens}}
 	for _, s := range t.Evaluation.Suites {
-		most = max(most, s.MaxNewTokens)
+		out = append(out, generation{s.Rows(), last(s.PromptTokens), s.MaxNewTokens})
 	}
-	return most
+	return out
 }
 
 // pieceOf is the rows of a piece whose rows cost so many tokens each: as many units as
@@ -137,36 +143,23 @@ func pieceOf(rows, tokens, budget int64, unit int) int {
 // generated is the most rows of a turn, and the work of one of them in tokens of a
 // prompt, over the run's rollout and its suites.
 func (t Train) generated() (rows, tokens int64) {
-	add := func(count int, widths []int, fresh int) {
-		rows = max(rows, int64(count))
-		if len(widths) > 0 {
-			tokens = max(tokens, int64(widths[len(widths)-1])+cost.SampledWork*int64(fresh))
+	for _, g := range t.generations() {
+		rows = max(rows, int64(g.rows))
+		if g.prompt > 0 {
+			tokens = max(tokens, int64(g.prompt)+cost.SampledWork*int64(g.fresh))
 		}
-	}
-	add(t.Rollout.Slots(), t.Rollout.PromptTokens, t.Rollout.MaxNewTokens)
-	for _, s := range t.Evaluation.Suites {
-		add(s.Rows(), s.PromptTokens, s.MaxNewTokens)
 	}
 	return rows, tokens
 }
 
 // scored is the most rows of Score and of Diagnose, and the tokens that one of them is
 // through the policy, the reference and the critic.
-func (t Train) scored() (rows, tokens int64) {
-	r := t.Rollout
-	rows = int64(r.Trajectories()) * int64(t.Freshness.Rounds()) * int64(r.stretches())
+func (t Train) scored(m cost.Network) (rows, tokens int64) {
+	rows = int64(t.Rollout.Trajectories()) * int64(t.Freshness.Rounds()) * int64(t.Rollout.stretches())
 	if t.Diagnostics.Every > 0 {
 		rows = max(rows, int64(t.diagnosed()))
 	}
-	tokens = int64(r.PromptTokens[len(r.PromptTokens)-1] + r.MaxNewTokens)
-	models := int64(1)
-	if t.Update.Reference() {
-		models++
-	}
-	if t.Credit.Second() {
-		models++
-	}
-	return rows, models * tokens
+	return rows, int64(t.Job(m).Scored() * t.width())
 }
 
 // updateRows is the rows of an update: those of all its epochs, and of the second network's update by
@@ -233,5 +226,5 @@ func piecesOf(rows, size int) int {
 	if size == 0 {
 		return 1
 	}
-	return max((rows+size-1)/size, 1)
+	return max(ceil(rows, size), 1)
 }
