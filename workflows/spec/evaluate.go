@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -120,15 +119,10 @@ func (e Evaluate) WithSuites(run *Train, known Known) (Train, error) {
 		t = *run
 	} else {
 		t = Default(e.From)
-		t.Policy.Base, _ = e.values["policy.base"].(string)
-		if dtype, ok := e.values["policy.compute_dtype"].(string); ok {
-			t.Policy.ComputeDtype = dtype
-		}
-		if variables, ok := e.values["policy.chat_template_kwargs"].(json.RawMessage); ok {
-			t.Policy.ChatTemplateKwargs = variables
-		}
-		if prefill, ok := e.values["prefill"].(string); ok {
-			t.Rollout.Prefill = prefill
+		for _, path := range []string{"policy.base", "policy.compute_dtype", "policy.chat_template_kwargs", prefill} {
+			if value, ok := e.values[strings.TrimPrefix(path, "rollout.")]; ok {
+				set(&t, path, value)
+			}
 		}
 	}
 	t.Evaluation.Every = 0

@@ -116,15 +116,8 @@ func (t Train) schedulable() []string {
 // leftOut reports whether the spec has no value of a field that has no default, so that a way from
 // it has no beginning.
 func (t Train) leftOut(path string) bool {
-	switch path {
-	case "rollout.turn_limit":
-		return t.Rollout.TurnLimit == 0
-	case supervisedShare:
-		return t.Update.Supervised.Share == 0
-	case "update.supervised.coefficient":
-		return t.Update.Supervised.Coefficient == 0
-	}
-	return false
+	without := []string{"rollout.turn_limit", supervisedShare, "update.supervised.coefficient"}
+	return slices.Contains(without, path) && SettingsOf(t).number(path) == 0
 }
 
 // scheduledBefore is what an entry's field has before it.

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -36,10 +37,7 @@ type RolloutSettings struct {
 
 // Limit is the most turns of a trajectory of a run that may have so many.
 func (r RolloutSettings) Limit(turns int) int {
-	if r.TurnLimit == 0 {
-		return turns
-	}
-	return min(r.TurnLimit, turns)
+	return min(cmp.Or(r.TurnLimit, turns), turns)
 }
 
 // SettingsOf is what a run with the spec t begins with.

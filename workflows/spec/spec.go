@@ -376,18 +376,8 @@ type Limits struct {
 const DefaultStepFailures = 5
 
 // DeviceBytes is the memory of the device that the sizes of a run are chosen for.
-func (l Limits) DeviceBytes() int64 {
-	if l.DeviceGB == 0 {
-		return DefaultDeviceGB << 30
-	}
-	return int64(l.DeviceGB) << 30
-}
+func (l Limits) DeviceBytes() int64 { return int64(cmp.Or(l.DeviceGB, DefaultDeviceGB)) << 30 }
 
 // Failures is how often in a row a step of a session may fail: at that many the run
 // pauses.
-func (l Limits) Failures() int {
-	if l.StepFailures == 0 {
-		return DefaultStepFailures
-	}
-	return l.StepFailures
-}
+func (l Limits) Failures() int { return cmp.Or(l.StepFailures, DefaultStepFailures) }
