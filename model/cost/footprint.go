@@ -1,5 +1,7 @@
 package cost
 
+import "slices"
+
 // footprint computes what the programs of a model need. Inputs and outputs are exact but for
 // some kilobytes. What a program needs besides follows from the tensors that XLA's compiler for
 // CPUs holds at once. A GPU's is taken to hold the same, but for bfloat16, which a CPU widens
@@ -35,18 +37,9 @@ func (j Job) policy() footprint {
 func (f footprint) reading() footprint {
 	f.weights = f.frozen() + f.trained
 	if f.lora == nil {
-		f.weights -= (float32Bytes - f.width) * f.whole()
+		f.weights -= (float32Bytes - f.width) * f.m.matrices()
 	}
 	return f
-}
-
-// whole is the number of weights of a whole model's matrices.
-func (f footprint) whole() int64 {
-	n := f.matrices() + f.vocabulary*f.hidden
-	if !f.m.Tied {
-		n += f.vocabulary * f.hidden
-	}
-	return n
 }
 
 // frozen is the bytes of the base model below adapters: matrices in the compute dtype, norms
@@ -55,7 +48,7 @@ func (f footprint) frozen() int64 {
 	if f.lora == nil {
 		return 0
 	}
-	return f.width*f.whole() + float32Bytes*(f.m.Parameters()-f.whole())
+	return f.width*f.m.matrices() + float32Bytes*(f.m.Parameters()-f.m.matrices())
 }
 
 // copies is the bytes of the copies in the compute dtype, if that is not float32, of matrices
@@ -64,7 +57,7 @@ func (f footprint) copies() int64 {
 	if f.lora != nil || f.width == float32Bytes {
 		return 0
 	}
-	return f.width * f.whole()
+	return f.width * f.m.matrices()
 }
 
 // lossColumns are about the numbers of a token that the loss reads.
@@ -107,11 +100,6 @@ func (f footprint) active() int64 {
 		return float32Bytes
 	}
 	return f.width
-}
-
-// matrices is the number of weights of the layers' matrices.
-func (f footprint) matrices() int64 {
-	return f.layers * f.hidden * (2*f.queries + 2*f.keys + 3*f.inner)
 }
 
 // table is the bytes of the embedding, or of the head, in float32.
@@ -186,7 +174,7 @@ type Pass struct{ Rows, Prompt, Fresh int64 }
 func (f footprint) step(s Pass) int64 {
 	n := 3*float32Bytes*s.Rows*f.vocabulary + 2*float32Bytes*s.Rows*int64(f.m.Heads)*(s.Prompt+s.Fresh)
 	if f.widens() {
-		n += float32Bytes*f.matrices() + f.table() + float32Bytes*s.Rows*(s.Prompt+s.Fresh)*f.keys
+		n += float32Bytes*f.layers*sum(f.m.layer()) + f.table() + float32Bytes*s.Rows*(s.Prompt+s.Fresh)*f.keys
 	}
 	return n
 }
@@ -318,23 +306,18 @@ func (f footprint) backward(rows, width int64) Program {
 
 // largest is the bytes of the largest tensor that is trained.
 func (f footprint) largest() int64 {
+	n := f.m.LargestTensor()
 	if f.lora != nil {
-		return float32Bytes * f.m.largestAdapter(*f.lora)
+		n = slices.Max(append(f.m.adapted(*f.lora), 0))
 	}
-	return float32Bytes * f.m.LargestTensor()
+	return float32Bytes * n
 }
 
-// square gives the sum of the squares of a gradient.
-func (f footprint) square() Program { return Program{Name: f.name("square"), Inputs: f.largest()} }
-
-// sum adds a tensor of a shard's gradient to the total, in the total's memory.
-func (f footprint) sum() Program {
-	return Program{Name: f.name("add"), Inputs: 2 * f.largest(), Outputs: f.largest(), Aliases: f.largest()}
-}
-
-// apply takes AdamW's step of a tensor, in the memory of the weights and the moments.
-func (f footprint) apply() Program {
-	return Program{Name: f.name("apply"), Inputs: 4 * f.largest(), Outputs: 3 * f.largest(), Aliases: 3 * f.largest()}
+// inPlace is a program that reads so many tensors and writes some of them in their memory: the sum of the squares of
+// a gradient, a shard's gradient added to the total, and AdamW's step of weights and moments.
+func (f footprint) inPlace(kind string, reads, writes int64) Program {
+	n := f.largest()
+	return Program{Name: f.name(kind), Inputs: reads * n, Outputs: writes * n, Aliases: writes * n}
 }
 
 // fingerprint adds up a tensor by blocks. It keeps the sums of their lanes, the sums of LaneRows

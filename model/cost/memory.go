@@ -188,10 +188,10 @@ func (j Job) programsOn(on seat) []Program {
 			add(f.backward(rows, width), held-f.weights+total)
 		}
 		if j.Update.Shards > 1 {
-			sum := f.sum()
+			sum := f.inPlace("add", 2, 1)
 			add(sum, held+gradients+owned-sum.Inputs)
 		}
-		square, apply := f.square(), f.apply()
+		square, apply := f.inPlace("square", 1, 0), f.inPlace("apply", 4, 3)
 		add(square, held+owned-square.Inputs)
 		copies := int64(0)
 		if on.devices == 1 {

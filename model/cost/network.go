@@ -33,24 +33,50 @@ func (n Network) headDim() int64 {
 	return int64(n.HiddenSize / max(n.Heads, 1))
 }
 
+// maps are the widths of the inputs and outputs of LinearMaps.
+func (n Network) maps() [len(LinearMaps)][2]int64 {
+	hidden, inner, queries, keys := int64(n.HiddenSize), int64(n.IntermediateSize), int64(n.Heads)*n.headDim(), int64(n.KVHeads)*n.headDim()
+	return [...][2]int64{{hidden, queries}, {hidden, keys}, {hidden, keys}, {queries, hidden}, {hidden, inner}, {hidden, inner}, {inner, hidden}}
+}
+
+// layer are the numbers of weights of a layer's linear maps.
+func (n Network) layer() (out []int64) {
+	for _, w := range n.maps() {
+		out = append(out, w[0]*w[1])
+	}
+	return out
+}
+
+// tables are the numbers of weights of the embedding and, unless it is tied, of the head.
+func (n Network) tables() []int64 {
+	table := int64(n.VocabSize) * int64(n.HiddenSize)
+	if n.Tied {
+		return []int64{table}
+	}
+	return []int64{table, table}
+}
+
+// matrices is the number of weights of all matrices.
+func (n Network) matrices() int64 { return sum(n.tables()) + int64(n.Layers)*sum(n.layer()) }
+
 // Parameters is the number of weights: embedding, per layer the attention with its biases
 // and norms, the SwiGLU layer and two norms, a last norm, and the head unless tied.
 func (n Network) Parameters() int64 {
-	hidden, intermediate := int64(n.HiddenSize), int64(n.IntermediateSize)
-	queries, keys := int64(n.Heads)*n.headDim(), int64(n.KVHeads)*n.headDim()
-	attention := hidden*(queries+2*keys) + queries*hidden
+	layer := 2 * int64(n.HiddenSize)
 	if !n.Unbiased {
-		attention += queries + 2*keys
+		layer += int64(n.Heads+2*n.KVHeads) * n.headDim()
 	}
 	if n.HeadNorms {
-		attention += 2 * n.headDim()
+		layer += 2 * n.headDim()
 	}
-	layer := attention + 3*hidden*intermediate + 2*hidden
-	embedding := int64(n.VocabSize) * hidden
-	if !n.Tied {
-		embedding *= 2
+	return n.matrices() + int64(n.Layers)*layer + int64(n.HiddenSize)
+}
+
+func sum(numbers []int64) (all int64) {
+	for _, n := range numbers {
+		all += n
 	}
-	return embedding + int64(n.Layers)*layer + hidden
+	return all
 }
 
 // LargestTensor is the number of weights of the largest tensor: the embedding, or a matrix of
@@ -75,11 +101,7 @@ func (n Network) Adapters(a *Adapters) int64 {
 	if a == nil {
 		return 0
 	}
-	var widths int64
-	for _, w := range n.adapted(*a) {
-		widths += w[0] + w[1]
-	}
-	return int64(n.Layers) * int64(a.Rank) * widths
+	return int64(n.Layers) * sum(n.adapted(*a))
 }
 
 // Trained is the number of weights that are trained: those of adapters or, if a is nil, all.
@@ -90,23 +112,11 @@ func (n Network) Trained(a *Adapters) int64 {
 	return n.Adapters(a)
 }
 
-// largestAdapter is the number of weights of the largest tensor of the adapters.
-func (n Network) largestAdapter(a Adapters) int64 {
-	var widest int64
-	for _, w := range n.adapted(a) {
-		widest = max(widest, w[0], w[1])
-	}
-	return int64(a.Rank) * widest
-}
-
-// adapted are the widths of the inputs and outputs of a layer's targets.
-func (n Network) adapted(a Adapters) (out [][2]int64) {
-	hidden, inner := int64(n.HiddenSize), int64(n.IntermediateSize)
-	queries, keys := int64(n.Heads)*n.headDim(), int64(n.KVHeads)*n.headDim()
-	all := [len(LinearMaps)][2]int64{{hidden, queries}, {hidden, keys}, {hidden, keys}, {queries, hidden}, {hidden, inner}, {hidden, inner}, {inner, hidden}}
-	for i, name := range LinearMaps {
-		if slices.Contains(a.Targets, name) {
-			out = append(out, all[i])
+// adapted are the numbers of weights of the matrices of a layer's adapters.
+func (n Network) adapted(a Adapters) (out []int64) {
+	for i, w := range n.maps() {
+		if slices.Contains(a.Targets, LinearMaps[i]) {
+			out = append(out, int64(a.Rank)*w[0], int64(a.Rank)*w[1])
 		}
 	}
 	return out

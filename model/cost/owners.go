@@ -5,39 +5,22 @@ import "slices"
 // ownedBy is how many bytes of a model's float32 weights each of n devices owns. Whole matrices are
 // dealt by Owners. Norms and biases, which even it out, count as equal parts.
 func (f footprint) ownedBy(n int) []int64 {
-	tensors := f.tensors()
+	var matrices []int64
+	if f.lora != nil {
+		matrices = slices.Repeat(f.m.adapted(*f.lora), f.m.Layers)
+	} else {
+		matrices = append(f.m.tables(), slices.Repeat(f.m.layer(), f.m.Layers)...)
+	}
 	has, rest := make([]int64, n), f.trained
-	for i, owner := range Owners(tensors, n) {
-		has[owner] += tensors[i]
-		rest -= tensors[i]
+	for i, owner := range Owners(matrices, n) {
+		has[owner] += float32Bytes * matrices[i]
+		rest -= float32Bytes * matrices[i]
 	}
 	for k := range has {
 		has[k] += rest / int64(n)
 	}
 	has[0] += rest % int64(n)
 	return has
-}
-
-// tensors are the bytes of the matrices that are trained, in float32.
-func (f footprint) tensors() (out []int64) {
-	if f.lora != nil {
-		for _, w := range f.m.adapted(*f.lora) {
-			for range f.layers {
-				out = append(out, float32Bytes*int64(f.lora.Rank)*w[0], float32Bytes*int64(f.lora.Rank)*w[1])
-			}
-		}
-		return out
-	}
-	out = append(out, f.table())
-	if !f.m.Tied {
-		out = append(out, f.table())
-	}
-	for range f.layers {
-		for _, n := range []int64{f.queries, f.keys, f.keys, f.queries, f.inner, f.inner, f.inner} {
-			out = append(out, float32Bytes*f.hidden*n)
-		}
-	}
-	return out
 }
 
 // owned is what the device owns: of the others, the most.

@@ -85,7 +85,7 @@ func (r Rollout) work(f footprint, dealt Dealt) (prefill, decode Work) {
 // operations are those of a token of a forward pass that attends to so many places, with the head
 // or without.
 func (f footprint) operations(places float64, head bool) float64 {
-	weights := float64(f.matrices())
+	weights := float64(f.layers * sum(f.m.layer()))
 	if f.lora != nil {
 		weights += float64(f.trained) / float32Bytes
 	}

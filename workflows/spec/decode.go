@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -271,4 +272,22 @@ func sorted(names []string) []string {
 func DefaultLoRA(from string) *LoRA {
 	d := decoder{values: map[string]any{"policy.from": from, "policy.lora": true}}
 	return d.assemble().Policy.LoRA
+}
+
+// assembleEnvironment makes an Environment of the values read below a prefix.
+func assembleEnvironment(values map[string]any, prefix string) Environment {
+	var e Environment
+	e.Name, _ = values[prefix+"name"].(string)
+	e.Options, _ = values[prefix+"options"].(json.RawMessage)
+	e.Mixture = elements(values, prefix+"mixture", Part{Share: 1, Options: json.RawMessage(`{}`)})
+	for i, p := range e.Mixture {
+		e.Mixture[i].Label = cmp.Or(p.Label, p.Name)
+	}
+	if e.Mixture == nil && len(e.Options) == 0 {
+		e.Options = json.RawMessage(`{}`)
+	}
+	e.BrokenShare, _ = values[prefix+"broken_share"].(float64)
+	e.OnBroken, _ = values[prefix+"on_broken"].(string)
+	e.TimeoutSeconds, _ = values[prefix+"timeout_seconds"].(int)
+	return e
 }
