@@ -1,7 +1,9 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -72,60 +74,41 @@ func valueAt(v reflect.Value, r *rule) string {
 
 func differOptions(path, one, other string) Differences {
 	a, b := leavesOf(path, one), leavesOf(path, other)
-	var paths []string
-	for _, l := range a {
-		paths = append(paths, l.path)
-	}
-	for _, l := range b {
-		paths = append(paths, l.path)
-	}
-	slices.Sort(paths)
+	all := maps.Clone(a)
+	maps.Copy(all, b)
 	var ds Differences
-	for _, p := range slices.Compact(paths) {
-		if x, y := show(a, p), show(b, p); x != y {
+	for _, p := range slices.Sorted(maps.Keys(all)) {
+		if x, y := cmp.Or(a[p], nothing), cmp.Or(b[p], nothing); x != y {
 			ds = append(ds, Difference{p, strict.Shorten(x), strict.Shorten(y)})
 		}
 	}
 	return ds
 }
 
-// leaf is a value that is neither an object nor an array of objects.
-type leaf struct {
-	path  string
-	value strict.Node
-}
-
-func leavesOf(path, document string) []leaf {
+// leavesOf are the values of a document that are neither objects nor arrays of objects, as canonical JSON by their
+// paths, the first of each path.
+func leavesOf(path, document string) map[string]string {
+	leaves := map[string]string{}
 	if n, _, ok := parse([]byte(document)); ok {
-		return flatten(nil, n, path)
-	}
-	return nil
-}
-
-func flatten(leaves []leaf, n strict.Node, path string) []leaf {
-	if n.Kind() == strict.Array && len(n.Items()) > 0 && n.Items()[0].Kind() == strict.Object {
-		for i, item := range n.Items() {
-			leaves = flatten(leaves, item, strict.Index(path, i))
-		}
-		return leaves
-	}
-	if n.Kind() != strict.Object {
-		return append(leaves, leaf{path, n})
-	}
-	for _, m := range n.Members() {
-		leaves = flatten(leaves, m.Value, strict.Join(path, m.Key))
+		flatten(leaves, n, path)
 	}
 	return leaves
 }
 
-func show(leaves []leaf, path string) string {
-	for _, l := range leaves {
-		if l.path == path {
-			if b, err := canonical(l.value); err == nil {
-				return string(b)
-			}
-			return l.value.Raw()
+func flatten(leaves map[string]string, n strict.Node, path string) {
+	switch {
+	case n.Kind() == strict.Array && len(n.Items()) > 0 && n.Items()[0].Kind() == strict.Object:
+		for i, item := range n.Items() {
+			flatten(leaves, item, strict.Index(path, i))
+		}
+	case n.Kind() == strict.Object:
+		for _, m := range n.Members() {
+			flatten(leaves, m.Value, strict.Join(path, m.Key))
+		}
+	case leaves[path] == "":
+		leaves[path] = n.Raw()
+		if b, err := canonical(n); err == nil {
+			leaves[path] = string(b)
 		}
 	}
-	return nothing
 }
