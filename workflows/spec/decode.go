@@ -166,10 +166,7 @@ const hinted = 100
 func (d *decoder) unknown(key string, o *object) {
 	p := Problem{Path: strict.Join(o.path, key), Found: "an unknown key", Allowed: strings.Join(o.keys, ", ")}
 	if len(d.problems) < hinted {
-		p.Hint = strict.DidYouMean(key, o.keys)
-		if p.Hint == "" {
-			p.Hint = homes(key, func(*rule) bool { return true })
-		}
+		p.Hint = cmp.Or(strict.DidYouMean(key, o.keys), homes(key, func(*rule) bool { return true }))
 	}
 	d.problems = append(d.problems, p)
 }

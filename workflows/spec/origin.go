@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -46,11 +48,8 @@ func originOf(from string) (Origin, error) {
 		if from == FromStarter {
 			return Origin{Kind: OriginStarter}, nil
 		}
-		hint := strict.DidYouMean(from, []string{FromStarter})
-		if hint == "" {
-			hint = `a hub name is written "hf:NAME", a folder "folder:PATH"`
-		}
-		return Origin{}, fmt.Errorf("%s", hint)
+		hint := cmp.Or(strict.DidYouMean(from, []string{FromStarter}), `a hub name is written "hf:NAME", a folder "folder:PATH"`)
+		return Origin{}, errors.New(hint)
 	}
 	origin := Origin{Kind: kind, Name: name}
 	switch kind {
@@ -72,10 +71,7 @@ func originOf(from string) (Origin, error) {
 		}
 	default:
 		hint := strict.DidYouMean(kind, []string{OriginHub, OriginFolder, OriginModel})
-		if hint == "" {
-			hint = fmt.Sprintf("nothing is known about %s", strict.Quote(kind+":"))
-		}
-		return Origin{}, fmt.Errorf("%s", hint)
+		return Origin{}, errors.New(cmp.Or(hint, "nothing is known about "+strict.Quote(kind+":")))
 	}
 	return origin, nil
 }

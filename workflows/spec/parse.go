@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -34,12 +35,7 @@ func parse(b []byte) (strict.Node, Problems, bool) {
 	return n, n.Repeated(""), true
 }
 
-func orWhole(path string) string {
-	if path == "" {
-		return wholeSpec
-	}
-	return path
-}
+func orWhole(path string) string { return cmp.Or(path, wholeSpec) }
 
 const nothing = "nothing"
 

@@ -102,18 +102,16 @@ func (s span) holds(v float64) bool {
 }
 
 func (s span) describe(noun string) string {
-	low, high := formatNumber(s.low), formatNumber(s.high)
-	text := ""
+	form := "%s from %s to %s"
 	switch {
 	case s.openLow && s.openHigh:
-		text = fmt.Sprintf("%s greater than %s and less than %s", noun, low, high)
+		form = "%s greater than %s and less than %s"
 	case s.openLow:
-		text = fmt.Sprintf("%s greater than %s and at most %s", noun, low, high)
+		form = "%s greater than %s and at most %s"
 	case s.openHigh:
-		text = fmt.Sprintf("%s at least %s and less than %s", noun, low, high)
-	default:
-		text = fmt.Sprintf("%s from %s to %s", noun, low, high)
+		form = "%s at least %s and less than %s"
 	}
+	text := fmt.Sprintf(form, noun, formatNumber(s.low), formatNumber(s.high))
 	if s.zero != "" {
 		text = fmt.Sprintf("0 (%s) or %s", s.zero, text)
 	}
