@@ -19,7 +19,8 @@ func TestParameters(t *testing.T) {
 	}.Parameters())
 	// Qwen3-0.6B has 596,049,920, and Llama-3.2-1B 1,235,814,400.
 	require.EqualValues(t, 596049920, Network{
-		Layers: 28, HiddenSize: 1024, IntermediateSize: 3072, Heads: 16, KVHeads: 8, HeadDim: 128, VocabSize: 151936, Tied: true, Unbiased: true, HeadNorms: true,
+		Layers: 28, HiddenSize: 1024, IntermediateSize: 3072, Heads: 16, KVHeads: 8, HeadDim: 128, VocabSize: 151936,
+		Tied: true, Unbiased: true, HeadNorms: true,
 	}.Parameters())
 	require.EqualValues(t, 1235814400, Network{
 		Layers: 16, HiddenSize: 2048, IntermediateSize: 8192, Heads: 32, KVHeads: 8, VocabSize: 128256, Tied: true, Unbiased: true,

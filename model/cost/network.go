@@ -35,8 +35,12 @@ func (n Network) headDim() int64 {
 
 // maps are the widths of the inputs and outputs of LinearMaps.
 func (n Network) maps() [len(LinearMaps)][2]int64 {
-	hidden, inner, queries, keys := int64(n.HiddenSize), int64(n.IntermediateSize), int64(n.Heads)*n.headDim(), int64(n.KVHeads)*n.headDim()
-	return [...][2]int64{{hidden, queries}, {hidden, keys}, {hidden, keys}, {queries, hidden}, {hidden, inner}, {hidden, inner}, {inner, hidden}}
+	hidden, inner := int64(n.HiddenSize), int64(n.IntermediateSize)
+	queries, keys := int64(n.Heads)*n.headDim(), int64(n.KVHeads)*n.headDim()
+	return [...][2]int64{
+		{hidden, queries}, {hidden, keys}, {hidden, keys}, {queries, hidden}, // the attention
+		{hidden, inner}, {hidden, inner}, {inner, hidden}, // the SwiGLU
+	}
 }
 
 // layer are the numbers of weights of a layer's linear maps.

@@ -44,7 +44,8 @@ const (
 // Storage is what the run writes. Batch, Iteration and Run are 0 if the widths of contexts are not known.
 func (j Job) Storage(a Artifacts) Storage {
 	models := j.models()
-	s := Storage{Snapshot: int64(len(models)) * 3 * float32Bytes * j.Network.Trained(j.Adapters), Snapshots: a.Snapshots, Evaluations: a.Evaluations}
+	trained := int64(len(models)) * j.Network.Trained(j.Adapters)
+	s := Storage{Snapshot: 3 * float32Bytes * trained, Snapshots: a.Snapshots, Evaluations: a.Evaluations}
 	if a.Published {
 		s.Published = models[0].copied()
 	}

@@ -12,7 +12,8 @@ func (t Train) Job(m cost.Network) cost.Job {
 		Network: m, ComputeBytes: 4, Adapters: t.Policy.LoRA.adapters(), Keep: t.Update.Keeps(),
 		PRM: t.Credit.PRM(), Reference: t.Update.Reference(), Rollout: t.rollout(),
 		Update: cost.Update{
-			Rows: t.Update.MicroBatch, Width: t.width(), Batches: ceil(t.keptRows(), t.Update.MicroBatch), Each: t.Limits.ScoreRows / max(t.Update.MicroBatch, 1),
+			Rows: t.Update.MicroBatch, Width: t.width(),
+			Batches: ceil(t.keptRows(), t.Update.MicroBatch), Each: t.Limits.ScoreRows / max(t.Update.MicroBatch, 1),
 			StepBatches: t.stepBatches(), Shards: max(t.Update.Shards, 1), Epochs: max(t.Update.Epochs, 1),
 		},
 	}
@@ -116,7 +117,9 @@ func WorkOf(t Train, m cost.Network, n int) []cost.Work {
 	out, d := t.Job(m).Work(n), Derive(t, m)
 	pieces := t.Pieces(d)
 	activities := map[string]int{
-		cost.WorkDecode: t.Rollout.waves() * t.Rollout.Turns * pieces.Generate(d.Trajectories), cost.WorkScore: pieces.Score, cost.WorkUpdate: 1,
+		cost.WorkDecode: t.Rollout.waves() * t.Rollout.Turns * pieces.Generate(d.Trajectories),
+		cost.WorkScore:  pieces.Score,
+		cost.WorkUpdate: 1,
 	}
 	for i := range out {
 		out[i].Activities = activities[out[i].Part]
