@@ -204,12 +204,12 @@ func (k CriticSettings) knobs(o LossOptions) []float32 {
 	if clip == 0 {
 		clip = float32(math.Inf(1))
 	}
-	return o.Critic().Pack(terms.Knobs{terms.ValueClip: clip})
+	return o.CriticLayout().Pack(terms.Knobs{terms.ValueClip: clip})
 }
 
 // reads are the columns that a critic's loss reads.
 func (k CriticSettings) reads(o LossOptions) []read {
-	out := readsOf(o.Critic())
+	out := readsOf(o.CriticLayout())
 	for i := range out {
 		out[i].required = out[i].of != batch.OldValues || k.Clip != 0
 	}

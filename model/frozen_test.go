@@ -16,7 +16,7 @@ import (
 func (d *doubled) agree(t *testing.T, base Params, m *minibatch, o LossOptions) (metrics []float64, gradient [][]float64) {
 	t.Helper()
 	if o.Surrogate != loss.CISPO && o.Surrogate != loss.DPPOTV {
-		of := o.Policy()
+		of := o.PolicyLayout()
 		sides := []int{of.Metric(terms.ClipFraction), of.Metric(terms.DualClipFraction)}
 		if o.Has(terms.OffPolicy) {
 			sides = append(sides, of.Metric(terms.OffPolicyFraction))

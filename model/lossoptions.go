@@ -11,9 +11,9 @@ import (
 // layout is what the programs of the loss read and report.
 func (p *Programs) layout() terms.Layout {
 	if p.c.ValueHead {
-		return p.sh.Loss.Critic()
+		return p.sh.Loss.CriticLayout()
 	}
-	return p.sh.Loss.Policy()
+	return p.sh.Loss.PolicyLayout()
 }
 
 // metricCount is the number of metrics of the loss.
@@ -22,7 +22,7 @@ func (p *Programs) metricCount() int { return len(p.layout().Metrics) }
 // reads are the columns that the policy's loss reads, in the order of its program's inputs. A supervised
 // step uses none of them.
 func (k Settings) reads(o LossOptions, supervised bool) []read {
-	out := readsOf(o.Policy())
+	out := readsOf(o.PolicyLayout())
 	for i, r := range out {
 		out[i].unused = supervised
 		switch r.of {
@@ -54,7 +54,7 @@ func (k Settings) knobs(o LossOptions, supervised bool) []float32 {
 	if supervised {
 		of = of.With(terms.AllSupervised, 1)
 	}
-	return o.Policy().Pack(of)
+	return o.PolicyLayout().Pack(of)
 }
 
 // checkTerms returns an error unless the terms of the loss have their knobs, and no others are given.

@@ -448,7 +448,7 @@ func TestSupervisedRowsBesideOthers(t *testing.T) {
 		return runLoss(t, p, prog, all[0], scores[0].logProbs, scores[0].entropies, k, false)
 	}
 	byLogProb, byEntropy, metrics := run(o)
-	own := o.Policy()
+	own := o.PolicyLayout()
 	require.Len(t, metrics, own.Metric(terms.OffPolicyFraction)+1)
 
 	batches[0].RowWeights[row] = 1
@@ -464,7 +464,7 @@ func TestSupervisedRowsBesideOthers(t *testing.T) {
 	markRow(&batches[0], row)
 	o.Supervised = true
 	gotLogProb, gotEntropy, got := run(o)
-	place := o.Policy().Metric
+	place := o.PolicyLayout().Metric
 	require.Equal(t, byLogProb, gotLogProb)
 	require.Equal(t, byEntropy, gotEntropy)
 	require.InDelta(t, float64(metrics[place(terms.Loss)])+added, float64(got[place(terms.Loss)]), 1e-6)

@@ -352,7 +352,7 @@ func meanOf[M any](made []M, of func(M) float64) canon.Float {
 // guardMetrics are the metrics that guards of the loss have of their own.
 func guardMetrics(t spec.Train) []string {
 	var out []string
-	for _, m := range t.Update.Terms(1).Policy().Own() {
+	for _, m := range t.Update.Terms(1).PolicyLayout().Own() {
 		if m.Name != terms.SupervisedLoss { // which is reported by another name
 			out = append(out, m.Name)
 		}

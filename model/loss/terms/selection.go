@@ -159,8 +159,8 @@ type Layout struct {
 	Metrics []Metric
 }
 
-// Policy is the layout of a policy's loss.
-func (s Selection) Policy() Layout {
+// PolicyLayout is the layout of a policy's loss.
+func (s Selection) PolicyLayout() Layout {
 	of := s.Terms()
 	together := slices.ContainsFunc(of, func(t Term) bool {
 		return slices.ContainsFunc(t.Knobs, func(k Knob) bool { return k.Packing == Together })
@@ -191,11 +191,11 @@ func (s Selection) Own() map[string]Knob {
 	return out
 }
 
-// Critics is the term of a critic's loss.
-func (s Selection) Critics() Term { return s.selected(Value)[0] }
+// CriticTerm is the term of a critic's loss.
+func (s Selection) CriticTerm() Term { return s.selected(Value)[0] }
 
-// Critic is the layout of a critic's loss.
-func (s Selection) Critic() Layout { return layoutOf(s.selected(Value)) }
+// CriticLayout is the layout of a critic's loss.
+func (s Selection) CriticLayout() Layout { return layoutOf(s.selected(Value)) }
 
 func layoutOf(of []Term) Layout {
 	var l Layout

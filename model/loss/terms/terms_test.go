@@ -89,7 +89,7 @@ func TestLayout(t *testing.T) {
 			knobs:   together, metrics: []string{OffPolicyFraction, SupervisedLoss},
 		},
 	} {
-		l := c.of.Policy()
+		l := c.of.PolicyLayout()
 		require.Equal(t, append(columns[:4:4], c.columns...), l.Columns, name)
 		names := func() (knobs, metrics []string) {
 			for _, k := range l.Knobs {
@@ -106,7 +106,7 @@ func TestLayout(t *testing.T) {
 		require.Equal(t, append(frame[:9:9], c.metrics...), metrics, name)
 		require.Len(t, l.Own(), len(c.metrics))
 	}
-	l := Selection{Value: Promise}.Critic()
+	l := Selection{Value: Promise}.CriticLayout()
 	require.Equal(t, []batch.Column{batch.Returns, batch.OldValues}, l.Columns)
 	require.Equal(t, []float32{7}, l.Pack(Knobs{ValueClip: 7, RatioCap: 8}))
 	require.Equal(t, map[string]float64{"loss": 1, "vf_clipfrac": 2, "vpred_mean": 3}, l.Report([]float64{1, 2, 3}))

@@ -31,7 +31,7 @@ type Estimate struct {
 // are [n] each. Tokens that are not trained on have no effect on the results, even if
 // their numbers are not finite.
 func Critic(of terms.Selection, values *graph.Node, columns Columns, knobs *graph.Node) (byValue, metrics *graph.Node) {
-	layout := of.Critic()
+	layout := of.CriticLayout()
 	v := Values{Columns: columns, Numbers: Numbers{layout, knobs}, Of: values}
 	v.Clip, v.Zero = v.Knob(terms.ValueClip), scalar(values, 0)
 	used := graph.GreaterThan(columns.Share, v.Zero)
@@ -40,7 +40,7 @@ func Critic(of terms.Selection, values *graph.Node, columns Columns, knobs *grap
 	sum := func(x, weights *graph.Node) *graph.Node {
 		return graph.Reshape(graph.ReduceAllSum(graph.Mul(only(x), weights)), 1)
 	}
-	e := find[value](of.Critics())(v)
+	e := find[value](of.CriticTerm())(v)
 	said := map[string]*graph.Node{terms.Loss: sum(e.Loss, columns.Weight)}
 	clipped := graph.ZerosLike
 	if e.Clipped != nil {

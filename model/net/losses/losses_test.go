@@ -64,8 +64,8 @@ func TestTheCompilerDifferentiates(t *testing.T) {
 				return []*graph.Node{d.ByLogProb, d.ByEntropy, d.Metrics}
 			})
 			require.NoError(t, err)
-			knobs := make([]float64, len(of.Policy().Knobs))
-			for i, k := range of.Policy().Knobs {
+			knobs := make([]float64, len(of.PolicyLayout().Knobs))
+			for i, k := range of.PolicyLayout().Knobs {
 				knobs[i] = k.Default
 			}
 			got, err := exec.Call(logProbs, old, advantages, []float64{0.2, 0.2, 0.2, 0.2, 0, 0.2}, knobs)

@@ -23,7 +23,7 @@ type Derivatives struct {
 // columns are [n] each. Tokens that are not trained on have no effect on the
 // results, even if their numbers are not finite.
 func Policy(of terms.Selection, sizes Sizes, logProb, entropy *graph.Node, columns Columns, knobs *graph.Node) Derivatives {
-	p := &objective{of: of, layout: of.Policy(), metrics: map[string]*graph.Node{}, entropy: entropy}
+	p := &objective{of: of, layout: of.PolicyLayout(), metrics: map[string]*graph.Node{}, entropy: entropy}
 	p.Tokens = Tokens{Sizes: sizes, Columns: columns, Numbers: Numbers{p.layout, knobs}, LogProb: logProb}
 	for _, step := range []func(){p.begin, p.compare, p.surrogate, p.guard, p.imitate, p.reward, p.addLikelihood, p.distance} {
 		step()
