@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/methods"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -157,6 +158,7 @@ func TestCreditIsTheSame(t *testing.T) {
 // Rewards in parts are given to the algorithm without their weights, which it has beside them; the weighted sum is the
 // return of the others.
 func TestCreditOfParts(t *testing.T) {
+	methodstest.Needs(t, "gdpo")
 	const parts = `"rewards": [{"name": "first_attempt", "weight": 0.5}, {"name": "length", "weight": -2}]`
 	first := func(r batch.Row) float64 { return float64(r.Columns[batch.Advantages][slices.Index(r.Mask, true)]) }
 	p := begin(t, `{"credit": {"algorithm": "gdpo"}, `+parts+`}`)

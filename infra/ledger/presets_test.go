@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/infra/presets/presetstest"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -16,7 +17,7 @@ import (
 func files(t *testing.T) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
-	for _, name := range presets.Names() {
+	for _, name := range presetstest.Names() {
 		b, err := presets.Read(name)
 		require.NoError(t, err)
 		out[name] = b
@@ -53,7 +54,9 @@ func TestCutPresetsAreRuns(t *testing.T) {
 func TestWhichPresets(t *testing.T) {
 	cut, err := presetsOf(files(t), nil)
 	require.NoError(t, err)
-	for _, name := range []string{"bandit-demo", "tree-grpo", "hiper", "istar", "seeupo", "webshop-starter", "lora-ppo", "replay", "chaos-turns", "reward-tools"} {
+	for _, name := range presetstest.There([]string{
+		"bandit-demo", "tree-grpo", "hiper", "istar", "seeupo", "webshop-starter", "lora-ppo", "replay", "chaos-turns", "reward-tools",
+	}) {
 		require.Contains(t, cut, name)
 	}
 	for _, name := range []string{"fig7-filter-starter", "smol-bandit", "methods-tsr", "size-0.5b", "qwen3-grpo"} {

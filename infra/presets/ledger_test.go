@@ -12,7 +12,9 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/infra/presets/presetstest"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -27,7 +29,7 @@ type entry struct {
 // resolved are the specs of all presets and of all trials of sweeps.
 func resolved(t *testing.T) (out []entry) {
 	t.Helper()
-	for _, name := range presets.Names() {
+	for _, name := range presetstest.Names() {
 		if isSweep(name) {
 			_, trials, trains := expand(t, name)
 			for i, train := range trains {
@@ -58,7 +60,9 @@ func TestPapersNameTheirOwn(t *testing.T) {
 		require.False(t, e.spec.Selection.DropFlat, e.name)
 		require.Zero(t, e.spec.Policy.WarmStart.Steps, e.name)
 	}
-	require.Greater(t, checked, 300)
+	if methodstest.Whole() {
+		require.Greater(t, checked, 300)
+	}
 }
 
 // The resolved spec of a run from the starter has the bytes that it had in every earlier version: a
@@ -79,5 +83,9 @@ func TestStartersStayAsTheyWere(t *testing.T) {
 	}
 	want, err := os.ReadFile(file)
 	require.NoError(t, err)
+	if !methodstest.Whole() {
+		require.Subset(t, strings.Split(string(want), "\n"), strings.Split(ledger.String(), "\n"))
+		return
+	}
 	require.Equal(t, strings.Split(string(want), "\n"), strings.Split(ledger.String(), "\n"))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/credit/credittest"
 	"github.com/reprise-rl/reprise/model/methods"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/model/option"
 )
 
@@ -119,15 +120,13 @@ func TestFlatGroupsTeachNothing(t *testing.T) {
 	}
 }
 
-// testdata/algorithms.txt has the names in their order, each with "flat" if it leaves out groups of equal
+// methodstest.List has the names in their order, each with "flat" if it leaves out groups of equal
 // returns by default. In a tree without one of the rooms (make rooms), whose tests are short, some are not in
 // the table; what is, is in the list. Tests of other packages leave out what the table has not, so all of the
 // list must be there in the whole tree.
 func TestTheTableHasTheNames(t *testing.T) {
-	content, err := os.ReadFile("testdata/algorithms.txt")
-	require.NoError(t, err)
 	var want, got []string
-	for line := range strings.Lines(string(content)) {
+	for line := range strings.Lines(methodstest.List) {
 		line = strings.TrimSpace(line)
 		name, _, _ := strings.Cut(line, " ")
 		if _, ok := methods.Find(name); ok || !testing.Short() {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/infra/presets/presetstest"
 	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/validate"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -15,7 +16,7 @@ import (
 
 func TestValidateSweepPresets(t *testing.T) {
 	sweeps := 0
-	for _, name := range presets.Names() {
+	for _, name := range presetstest.Names() {
 		b, err := presets.Read(name)
 		require.NoError(t, err)
 		if !validate.IsSweep(b) {

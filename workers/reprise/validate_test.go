@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/infra/presets/presetstest"
 	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/validate"
@@ -19,7 +20,7 @@ import (
 )
 
 func TestValidatePresets(t *testing.T) {
-	for _, name := range presets.Names() {
+	for _, name := range presetstest.Names() {
 		if b, err := presets.Read(name); err == nil && validate.IsSweep(b) {
 			continue // see TestValidateSweepPresets
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/reprise-rl/reprise/model/methods"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/model/option"
 
 	"github.com/stretchr/testify/require"
@@ -136,6 +137,7 @@ func TestMarkdownHasEachSectionOnce(t *testing.T) {
 }
 
 func TestMarkdownIsDocsSpec(t *testing.T) {
+	methodstest.NeedsAll(t)
 	const page = "../../docs/spec.md"
 	if updating() {
 		require.NoError(t, os.MkdirAll("../../docs", 0o755))

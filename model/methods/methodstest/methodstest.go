@@ -1,0 +1,62 @@
+// Package methodstest is what tests ask that name a method: whether its room is there. It is there in every
+// whole tree, and only `make rooms` tests without one.
+package methodstest
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/reprise-rl/reprise/model/methods"
+)
+
+// List has the names of all methods in their order, a line each, with "flat" after it if it leaves out groups
+// of equal returns by default. The tests of model/methods compare the table with it.
+//
+//go:embed algorithms.txt
+var List string
+
+// names are the methods of the list.
+func names() (out []string) {
+	for line := range strings.Lines(List) {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		out = append(out, name)
+	}
+	return out
+}
+
+// gone reports whether a method is of the list and not of the table.
+func gone(name string) bool {
+	_, ok := methods.Find(name)
+	return !ok && slices.Contains(names(), name)
+}
+
+// Needs skips a test of the methods if one of them is not in the table. A name that is not in the list is a
+// mistake.
+func Needs(t testing.TB, methods ...string) {
+	t.Helper()
+	for _, name := range methods {
+		if !slices.Contains(names(), name) {
+			t.Fatalf("no method is named %q", name)
+		}
+		if gone(name) {
+			t.Skipf("the method %s is not in the table", name)
+		}
+	}
+}
+
+// Whole reports whether all methods of the list are in the table.
+func Whole() bool { return !slices.ContainsFunc(names(), gone) }
+
+// NeedsAll skips a test that compares what all methods give together, as a page of docs.
+func NeedsAll(t testing.TB) {
+	t.Helper()
+	Needs(t, names()...)
+}
+
+// Without reports whether a text, as a spec, has the name of a method in quotes that is not in the table: a
+// test over many of them leaves it out. A whole tree leaves out none.
+func Without(text string) bool {
+	return slices.ContainsFunc(names(), func(name string) bool { return gone(name) && strings.Contains(text, `"`+name+`"`) })
+}
