@@ -89,7 +89,7 @@ bin/temporal bin/versitygw bin/gotestsum bin/staticcheck bin/workflowcheck:
 
 # --- use ----------------------------------------------------------------------
 
-.PHONY: demo test smoke chaos ledger size gpu-pack gpu learn study bench lint release-record
+.PHONY: demo test rooms smoke chaos ledger size gpu-pack gpu learn study bench lint release-record
 # All at once: the downloads of one go on while another compiles. build.sh lets one tool
 # compile at a time, and temporal, the longest, comes first.
 # MODEL=smol trains SmolLM2-135M-Instruct in place of a policy made from nothing.
@@ -116,6 +116,10 @@ ifeq ($(TESTFLAGS),)
 else
 	@bin/gotestsum --format testname -- -count=1 -timeout 30m $(TESTFLAGS)
 endif
+
+# ROOMS=a,b: these alone. ROOMSFLAGS=-pure: the packages without a device only.
+rooms: servers plugin ## each folder of model/methods deleted in turn, in a work tree of HEAD: what is left builds and passes its short tests
+	@$(GO) run ./infra/rooms -only '$(ROOMS)' $(ROOMSFLAGS)
 
 smoke: build servers bin/gotestsum plugin ## a three-iteration run on a fresh stack, verified
 	@bin/gotestsum --format testname -- -count=1 -timeout 5m -run TestSmoke ./workers/chaos
