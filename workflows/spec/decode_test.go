@@ -52,7 +52,7 @@ func TestDecodeReportsEveryProblem(t *testing.T) {
 			require.NoError(t, err)
 			train, err := spec.Decode(document, known)
 			require.Error(t, err)
-			if want, err := os.ReadFile(strings.TrimSuffix(file, ".json") + ".txt"); err == nil && methodstest.Without(string(document)+string(want)) {
+			if want, err := os.ReadFile(strings.TrimSuffix(file, ".json") + ".txt"); err == nil && methodstest.Mentions(string(document)+string(want)) {
 				t.Skip("it names a method that is not there")
 			}
 			var problems spec.Problems

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/reprise-rl/reprise/model/methods"
 )
@@ -59,4 +60,10 @@ func NeedsAll(t testing.TB) {
 // test over many of them leaves it out. A whole tree leaves out none.
 func Without(text string) bool {
 	return slices.ContainsFunc(names(), func(name string) bool { return gone(name) && strings.Contains(text, `"`+name+`"`) })
+}
+
+// Mentions is Without for sentences: the name stands as a word, quoted or not.
+func Mentions(text string) bool {
+	words := strings.FieldsFunc(text, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return slices.ContainsFunc(words, gone)
 }
