@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/model/option"
 	"github.com/reprise-rl/reprise/model/search"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -131,6 +132,7 @@ func TestByTrees(t *testing.T) {
 
 // Scores are put at their tokens, each in its row; a second network's values are as many as it has.
 func TestScored(t *testing.T) {
+	methodstest.Needs(t, "grpo", "gae", "hiper", "istar")
 	rows := learnt()
 	l := NewCreditInput(rows)
 	require.NoError(t, l.Scored(rows, scoresOf(rows, 0), true, spec.Credit{Algorithm: "grpo"}))
