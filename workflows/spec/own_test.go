@@ -14,7 +14,7 @@ import (
 // The options of single algorithms stand beside the other fields, written only where they differ from 0 and
 // false, and are read back as they were.
 func TestOwnOptionsStandBesideTheOthers(t *testing.T) {
-	methodstest.Needs(t, "hiper", "empg")
+	methodstest.Needs(t, "hiper", "empg", "istar")
 	read, err := Decode([]byte(`{"environment": {"name": "bandit"}, "rollout": {"subgoals": true}, "policy": {"starter": {"tokenizer": 2}},
 		"credit": {"algorithm": "hiper", "keep_reward": -0.3, "keep_shared": true, "changed_reward": 0, "bootstrap": false, "segment_lambda": 0.9}}`), Known{})
 	require.NoError(t, err)
