@@ -8,7 +8,7 @@ func (c Config) PRM() Config {
 	return c
 }
 
-// NewPRM gives the process reward model that a policy's parameters begin (iStar, arXiv 2509.19199:
+// NewPRM gives the process reward model that a policy's parameters begin (arXiv 2509.19199:
 // it is initialised from the policy). They are copied while the source is read, without moments.
 func (s *State) NewPRM() Source {
 	return sourceOf(s.c.PRM(), 1, 0, s.reader()).Over(s.base)

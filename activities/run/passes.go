@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/credit"
-	"github.com/reprise-rl/reprise/model/methods/seeupo"
+	"github.com/reprise-rl/reprise/model/methods"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -48,7 +48,7 @@ func Corrections(rows []episode.TrajectoryRow, before, after []episode.ScoreRow,
 		was, is = append(was, ofTurn(before[i].LogProbs, r.SampledLengths, updated)), append(is, ofTurn(after[i].LogProbs, r.SampledLengths, updated))
 	}
 	low, high := p.Clip()
-	next, ratios, err := seeupo.SeeUPOCorrections(m, was, is, low, high)
+	next, ratios, err := methods.Order(p.Order).Correct(m, was, is, low, high)
 	if errors.Is(err, credit.ErrNotFinite) {
 		next = slices.Repeat([]float64{math.NaN()}, len(rows))
 		ratios = next

@@ -70,8 +70,8 @@ type Pass struct {
 	// Scores has the device's figures of the selected rows in the state before the pass; nil in the
 	// first, whose are the iteration's.
 	Scores *Ref `json:"scores,omitempty"`
-	// Corrections is the table of what the passes before have left of each row's advantages: M of
-	// SeeUPO, which Batch contains already; nil in the first, where every row has 1.
+	// Corrections is the table of what the passes before have left of each row's advantages: which
+	// Batch contains already; nil in the first, where every row has 1.
 	Corrections *Ref `json:"corrections,omitempty"`
 	// State is the state fingerprint after the pass.
 	State string `json:"state"`

@@ -47,6 +47,8 @@ type Algorithm struct {
 	// Search is the value of rollout.search that it needs: it reads Input.Trees and Input.Branches,
 	// of a rollout whose trajectories branch so. It is "" if it needs none.
 	Search string
+	// StepWeight is what its paper calls credit.step_weight, if it reads that.
+	StepWeight string
 	// Reads are the fields of a spec's section credit that have an effect, of those that every spec
 	// has, without algorithm; Own are the fields beside them.
 	Reads []string
@@ -128,7 +130,7 @@ type Options struct {
 	Whiten bool
 	// BaselineRate is Observe's rate; the caller of StateBaseline observes.
 	BaselineRate float64
-	// StepWeight is GiGPO's ω and iStar's α, the weight of the step advantage (papers: 1).
+	// StepWeight is the weight of the advantages of single turns (papers: 1).
 	StepWeight float64
 	// Own are the values of the algorithms' own options.
 	Own option.Values

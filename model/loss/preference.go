@@ -6,7 +6,7 @@ import (
 )
 
 // Pairs are the pairs of a success and a failure of one group, [winner, loser], in the order of
-// the winners, then of the losers (iStar, arXiv 2509.19199: all pairs; a comment in the
+// the winners, then of the losers (arXiv 2509.19199: all pairs; a comment in the
 // authors' code speaks of one to one).
 func Pairs(success []bool) [][2]int {
 	pairs := [][2]int{}
@@ -21,7 +21,7 @@ func Pairs(success []bool) [][2]int {
 }
 
 // Preference is the loss of a reward model over pairs, −log σ(q_winner − q_loser), as a mean
-// (DPO, arXiv 2305.18290, equation 7; iStar, arXiv 2509.19199). scores, [rows], are q: in iStar
+// (DPO, arXiv 2305.18290, equation 7; arXiv 2509.19199). scores, [rows], are q: there
 // the sum of a trajectory's step rewards (credit.StepRewards), and in its code their mean. Without
 // pairs it is 0. Errors are of kind ErrInput.
 func Preference(scores []float64, pairs [][2]int) (float64, error) {

@@ -74,6 +74,20 @@ func Search(name string) search.Method {
 	return Searches[at]
 }
 
+// Orders are all ways to make an update in several passes.
+var Orders = []credit.Passes{
+	seeupo.TurnsReversed,
+}
+
+// Order is the one of a name; empty if there is none.
+func Order(name string) credit.Passes {
+	at := slices.IndexFunc(Orders, func(o credit.Passes) bool { return o.Name == name })
+	if at < 0 {
+		return credit.Passes{}
+	}
+	return Orders[at]
+}
+
 // Find returns the algorithm of a name; false if there is none.
 func Find(name string) (credit.Algorithm, bool) {
 	at := slices.IndexFunc(Algorithms, func(a credit.Algorithm) bool { return a.Name == name })

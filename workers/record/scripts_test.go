@@ -123,7 +123,7 @@ func passes(ctx context.Context, r *recorder) ([]execution, error) {
 		"environment": map[string]any{"name": "frozenlake", "options": map[string]any{"size": 2, "instances": 8, "max_actions": 4, "max_actions_per_turn": 1}},
 		"rollout":     map[string]any{"turns": 3},
 		"credit":      map[string]any{"algorithm": "seeupo"},
-		"update":      map[string]any{"passes": map[string]any{"order": spec.TurnsReversed}},
+		"update":      map[string]any{"passes": map[string]any{"order": "turns_reversed"}},
 		"evaluation":  map[string]any{"every": 0},
 	})
 }

@@ -33,7 +33,7 @@ func TestCount(t *testing.T) {
 		// selected and scored: Credit, Update, Commit are left.
 		"online 2": {func(p *activities.Plan) { p.Freshness = spec.Freshness{Online: 2, Reuse: 1} }, Counts{Iteration: (9 + 3) / 2., Snapshot: 1, Diagnosis: 1}},
 		// Score, Credit and Update again for each turn before the last.
-		"passes":  {func(p *activities.Plan) { p.Turns, p.Settings.Update.Passes.Order = 3, spec.TurnsReversed }, Counts{Iteration: 11 + 2*3, Snapshot: 1, Diagnosis: 1}},
+		"passes":  {func(p *activities.Plan) { p.Turns, p.Settings.Update.Passes.Order = 3, "turns_reversed" }, Counts{Iteration: 11 + 2*3, Snapshot: 1, Diagnosis: 1}},
 		"reuse 3": {func(p *activities.Plan) { p.Freshness = spec.Freshness{Online: 1, Reuse: 3} }, Counts{Iteration: (7 + 3 + 3) / 3., Snapshot: 1, Diagnosis: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {

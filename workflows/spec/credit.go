@@ -108,3 +108,23 @@ func listed(names []string, last string) string {
 	}
 	return strings.Join(names[:n], ", ") + " " + last + " " + names[n]
 }
+
+// cited is a paper as a source is written: "name (number)".
+func cited(paper string) string {
+	name, number, found := strings.Cut(paper, ", ")
+	if !found {
+		return paper
+	}
+	return name + " (" + number + ")"
+}
+
+// papersOf are the sources of a field that single algorithms read, and symbolsOf its letters there.
+func papersOf(fits func(credit.Algorithm) bool) string {
+	return strings.Join(namesOf(methods.Algorithms, func(a credit.Algorithm) (string, bool) { return cited(a.Paper), fits(a) }), "; ")
+}
+
+func stepWeighing(a credit.Algorithm) bool { return a.StepWeight != "" }
+
+func symbolsOfStepWeight() string {
+	return strings.Join(namesOf(methods.Algorithms, func(a credit.Algorithm) (string, bool) { return a.StepWeight, stepWeighing(a) }), ", ")
+}

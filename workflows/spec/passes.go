@@ -6,30 +6,42 @@ import (
 	"strings"
 
 	"github.com/reprise-rl/reprise/infra/strict"
+	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/methods"
 )
 
 // Passes makes an update in several passes, each on what the one before has made. The zero value
 // is one update of all turns.
 type Passes struct {
-	// Order is "turns_reversed" or empty.
+	// Order is a name of methods.Orders, or empty.
 	Order string `json:"order,omitempty"`
 	// ClipLow and ClipHigh are 0 where they are left out; see Clip.
 	ClipLow  float64 `json:"clip_low,omitempty"`
 	ClipHigh float64 `json:"clip_high,omitempty"`
 }
 
-// TurnsReversed updates one turn after another, the last one first (SeeUPO, arXiv 2602.06554).
-const TurnsReversed = "turns_reversed"
-
-// DefaultPassesClip bounds the corrections on either side where the spec says nothing.
-const DefaultPassesClip = 0.2
-
 // On reports whether an update has several passes.
 func (p Passes) On() bool { return p.Order != "" }
 
 // Clip are the bounds of the corrections: they are between 1 − low and 1 + high.
 func (p Passes) Clip() (low, high float64) {
-	return cmp.Or(p.ClipLow, DefaultPassesClip), cmp.Or(p.ClipHigh, DefaultPassesClip)
+	clip := methods.Order(p.Order).Clip
+	return cmp.Or(p.ClipLow, clip), cmp.Or(p.ClipHigh, clip)
+}
+
+// orders are the names of the orders of passes.
+func orders() []string {
+	return namesOf(methods.Orders, func(o credit.Passes) (string, bool) { return o.Name, true })
+}
+
+// aboutOrders is what they say of themselves.
+func aboutOrders() string {
+	return strings.Join(namesOf(methods.Orders, func(o credit.Passes) (string, bool) { return o.Doc, true }), " ")
+}
+
+// papersOfOrders are their sources.
+func papersOfOrders() string {
+	return strings.Join(namesOf(methods.Orders, func(o credit.Passes) (string, bool) { return cited(o.Paper), true }), "; ")
 }
 
 // passesRelations are the rules between update.passes and other fields.
@@ -39,7 +51,7 @@ var passesRelations = []relation{
 		doc:   "update.passes.clip_low and clip_high are given only with update.passes.order.",
 		broken: func(t Train) (bool, string, string) {
 			p := t.Update.Passes
-			return !p.On() && p != Passes{}, nothing, fmt.Sprintf("%q; or leave update.passes out", TurnsReversed)
+			return !p.On() && p != Passes{}, nothing, strings.Join(quoted(orders()), ", ") + "; or leave update.passes out"
 		},
 	},
 	{
@@ -55,7 +67,7 @@ var passesRelations = []relation{
 		doc:   "update.passes.order excludes algorithms with a critic or a process reward model: the corrections are for advantages that no update of either changes.",
 		broken: func(t Train) (bool, string, string) {
 			return t.Update.Passes.On() && t.Credit.Second(), strict.Quote(t.Update.Passes.Order) + " with credit.algorithm " + t.Credit.Algorithm,
-				"an algorithm without a second network, as seeupo"
+				"an algorithm without a second network, as " + methods.Order(t.Update.Passes.Order).Suits
 		},
 	},
 	{

@@ -18,7 +18,7 @@ var overTurns = option.Option{
 var Entry = credit.Algorithm{
 	Name: "gigpo", By: "the group and by equal states inside it (GiGPO)",
 	Formula: "A_k = A^E(R in G) + ω · A^S(G_k among equal states of G)", Paper: "GiGPO, arXiv 2505.10978", File: "gigpo/gigpo.go",
-	Compares: true, Reads: []string{"normalize_by_std", "epsilon", "floor", "gamma", "step_weight"}, Own: []option.Option{overTurns},
+	Compares: true, Reads: []string{"normalize_by_std", "epsilon", "floor", "gamma", "step_weight"}, StepWeight: "GiGPO's ω", Own: []option.Option{overTurns},
 	Compute: func(in credit.Input, o credit.Options) ([][]float64, [][]float64, error) {
 		return in.ByTurn(GiGPO(in.Rewards, in.Groups, in.Keys, o))
 	},

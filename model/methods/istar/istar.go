@@ -24,7 +24,7 @@ var (
 var Entry = credit.Algorithm{
 	Name: "istar", By: "the other members' mean, and each turn by what a process reward model prefers (iStar)",
 	Formula: "A_k = R − mean of the others + α·z(r_k among the turns of G), r_k = β Σ (log π_φ − log π_old)", Paper: "iStar, arXiv 2509.19199", File: "istar/istar.go",
-	Compares: true, Preferences: Prefer, Reads: []string{"normalize_by_std", "epsilon", "floor", "step_weight"}, Own: []option.Option{beta, codeForm},
+	Compares: true, Preferences: Prefer, Reads: []string{"normalize_by_std", "epsilon", "floor", "step_weight"}, StepWeight: "iStar's α", Own: []option.Option{beta, codeForm},
 	Compute: func(in credit.Input, o credit.Options) ([][]float64, [][]float64, error) {
 		p, err := Prefer(in, o)
 		if err != nil {

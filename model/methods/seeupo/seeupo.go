@@ -24,6 +24,13 @@ var Entry = credit.Algorithm{
 	},
 }
 
+// TurnsReversed updates one turn after another, the last one first.
+var TurnsReversed = credit.Passes{
+	Name: "turns_reversed", Paper: Entry.Paper, Clip: 0.2, Suits: Entry.Name, Correct: SeeUPOCorrections,
+	Doc: "turns_reversed (SeeUPO): one turn after another, the last one first, each an update of its own with old log-probs of the policy that it begins with. " +
+		"The advantages of a turn are multiplied by the correction M of their row, which is how far the passes before have changed the row's later turns.",
+}
+
 // SeeUPO computes the advantages from which SeeUPO's updates begin (arXiv 2602.06554; SeeUPPO-GRAE
 // of modelscope/AgentEvolver, compute_grpo_outcome_advantage_local):
 //
