@@ -14,8 +14,49 @@ const (
 	Ragen = "ragen"
 )
 
-// Wordings are the names of the wordings that are not files, in the alphabetical order of their names.
-func Wordings() []string { return []string{Examples, Hiper, Ragen, Ours, Vagen} }
+// Wording is a wording of prompts that is no file.
+type Wording struct {
+	// Name is the value of rollout.protocol.
+	Name string
+	// Thought says that its tags stand in a thought, so that it needs Protocol.Think.
+	Thought bool
+	// Subgoals says that it asks for subgoals and points to the one of the turn before; Mute says that it
+	// cannot ask for them. Neither: it asks if Protocol.Subgoals says so.
+	Subgoals, Mute bool
+}
+
+// AllWordings are the wordings in the alphabetical order of their names, ours by its project's.
+var AllWordings = []Wording{
+	{Name: Examples}, {Name: Hiper, Thought: true, Subgoals: true}, {Name: Ragen, Mute: true}, {Name: Ours}, {Name: Vagen, Thought: true, Mute: true},
+}
+
+// AboutWordings says for people what each is.
+const AboutWordings = "`reprise` is ours; `examples` is ours with replies made of the environment's own actions in the place of placeholders, " +
+	"which a small instruct model copies; `ragen` is that of RAGEN's code, whose hint of a length is `rollout.max_new_tokens`; " +
+	"`hiper` (subgoals) and `vagen` (an observation and a prediction) are those of their authors"
+
+// Wordings are the names of the wordings that fit.
+func Wordings(fits func(Wording) bool) []string {
+	var out []string
+	for _, w := range AllWordings {
+		if fits(w) {
+			out = append(out, w.Name)
+		}
+	}
+	return out
+}
+
+// AnyWording fits all.
+func AnyWording(Wording) bool { return true }
+
+// AsksSubgoals fits those that ask for subgoals by themselves.
+func AsksSubgoals(w Wording) bool { return w.Subgoals }
+
+// MuteOfSubgoals fits those that cannot ask for subgoals.
+func MuteOfSubgoals(w Wording) bool { return w.Mute }
+
+// ThoughtAlone fits those that need a thought and no subgoals.
+func ThoughtAlone(w Wording) bool { return w.Thought && !w.Subgoals }
 
 // Asks reports whether prompts ask for a tag in replies, by its name: "answer", "think", "switch",
 // "subgoal", "observation" or "prediction". Templates ask for the tags that they write themselves, and

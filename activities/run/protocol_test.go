@@ -23,14 +23,14 @@ func TestProtocolNames(t *testing.T) {
 	var problems spec.Problems
 	require.True(t, errors.As(err, &problems))
 	require.Len(t, problems, 1)
-	for _, name := range envs.Wordings() {
+	for _, name := range envs.Wordings(envs.AnyWording) {
 		require.Contains(t, problems[0].Allowed, fmt.Sprintf("%q, ", name))
 	}
 	train, err := decode(envs.Ours)
 	require.NoError(t, err)
 	ours, err := trainingTask(train)
 	require.NoError(t, err)
-	for _, name := range envs.Wordings() {
+	for _, name := range envs.Wordings(envs.AnyWording) {
 		subgoals := ""
 		if name == envs.Hiper {
 			subgoals = `"subgoals": true, `

@@ -35,7 +35,7 @@ func Unasked(t spec.Train) ([]string, error) {
 	}
 	warm := t.Policy.WarmStart.Steps > 0
 	if t.Credit.BySubgoals() && !warm {
-		note("credit.algorithm "+t.Credit.Algorithm, envs.SubgoalTags(), "rollout.protocol "+envs.Hiper+" asks, and so does a file with {format}")
+		note("credit.algorithm "+t.Credit.Algorithm, envs.SubgoalTags(), "rollout.protocol "+strings.Join(envs.Wordings(envs.AsksSubgoals), ", ")+" asks, and so does a file with {format}")
 	}
 	for i, reward := range t.Rewards {
 		m, problems, err := rewards.New(reward.Name, reward.Options)

@@ -30,16 +30,17 @@ With --protocol file:PATH the file's templates are checked as at the start of a 
 		Example: `  reprise env prompts --env frozenlake
   reprise env prompts --env frozenlake --protocol ragen Down "Right || Right"
   reprise env prompts --env frozenlake --protocol examples
-  reprise env prompts --env frozenlake --protocol hiper --subgoals
+  reprise env prompts --env frozenlake --protocol ` + strings.Join(envs.Wordings(envs.AsksSubgoals), ", ") + ` --subgoals
   reprise env prompts --env sokoban --protocol file:words.txt --seed 3 --max-new-tokens 100`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, replies []string) error {
+			mute := envs.Wordings(envs.MuteOfSubgoals)
 			switch {
-			case p.Subgoals && (!p.Think || wording == envs.Ragen || wording == envs.Vagen):
-				return fmt.Errorf("--subgoals: a subgoal stands in a thought, and %s and %s do not ask for one: leave --think=false out and choose another --protocol", envs.Ragen, envs.Vagen)
-			case wording == envs.Hiper && !p.Subgoals:
+			case p.Subgoals && (!p.Think || slices.Contains(mute, wording)):
+				return fmt.Errorf("--subgoals: a subgoal stands in a thought, and %s do not ask for one: leave --think=false out and choose another --protocol", strings.Join(mute, " and "))
+			case slices.Contains(envs.Wordings(envs.AsksSubgoals), wording) && !p.Subgoals:
 				return fmt.Errorf("--protocol %s asks for subgoals: add --subgoals", wording)
-			case wording == envs.Vagen && !p.Think:
+			case slices.Contains(envs.Wordings(envs.ThoughtAlone), wording) && !p.Think:
 				return fmt.Errorf("--protocol %s asks for a thought: leave --think=false out", wording)
 			}
 			worded, err := inWording(p, wording, maxNewTokens)
@@ -50,7 +51,7 @@ With --protocol file:PATH the file's templates are checked as at the start of a 
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&wording, "protocol", envs.Ours, "the wording, as in rollout.protocol: "+strings.Join(envs.Wordings(), ", ")+" or file:PATH")
+	cmd.Flags().StringVar(&wording, "protocol", envs.Ours, "the wording, as in rollout.protocol: "+strings.Join(envs.Wordings(envs.AnyWording), ", ")+" or file:PATH")
 	cmd.Flags().BoolVar(&p.Think, "think", true, "ask for a thought before the answer, as rollout.think does")
 	cmd.Flags().BoolVar(&p.Subgoals, "subgoals", false, "ask for a subgoal in the thought, as rollout.subgoals does")
 	cmd.Flags().IntVar(&maxNewTokens, "max-new-tokens", 400, "the length that a wording may ask for, as rollout.max_new_tokens")
@@ -59,8 +60,8 @@ With --protocol file:PATH the file's templates are checked as at the start of a 
 
 // inWording is a protocol in a wording that a flag names.
 func inWording(p envs.Protocol, wording string, maxNewTokens int) (envs.Protocol, error) {
-	if !slices.Contains(envs.Wordings(), wording) && !strings.HasPrefix(wording, "file:") {
-		return p, fmt.Errorf("--protocol %s: want %s or file:PATH", wording, strings.Join(envs.Wordings(), ", "))
+	if !slices.Contains(envs.Wordings(envs.AnyWording), wording) && !strings.HasPrefix(wording, "file:") {
+		return p, fmt.Errorf("--protocol %s: want %s or file:PATH", wording, strings.Join(envs.Wordings(envs.AnyWording), ", "))
 	}
 	p, problems := p.WithWording(wording, maxNewTokens)
 	if err := strict.Problems(problems).Err(); err != nil {

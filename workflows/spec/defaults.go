@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/loss"
@@ -138,8 +139,8 @@ var rules = withOwn(withKnobs([]*rule{
 	{path: "rollout.turn_limit", typ: typeInteger, span: between(1, maxTurns), knob: true, source: fromOurs + "; KLong (arXiv 2602.17547): growing limits",
 		doc: "Ends a trajectory after fewer turns than `rollout.turns`, with the rewards that it has until then. Shapes stay those of `rollout.turns`, so a schedule can let it grow; evaluations have turns of their own. Left out: `rollout.turns`."},
 
-	{path: "rollout.protocol", typ: typeString, loaded: examplesProtocol, text: checkProtocol, textAllowed: protocolAllowed, source: fromOurs,
-		doc: "The wording of prompts. `reprise` is ours; `examples` is ours with replies made of the environment's own actions in the place of placeholders, which a small instruct model copies; `ragen` is that of RAGEN's code, whose hint of a length is `rollout.max_new_tokens`; `hiper` (subgoals) and `vagen` (an observation and a prediction) are those of their authors; file:PATH is a file with templates on the host worker (see docs/environments.md), whose text the start of the run writes down in its place (text:…). Replies are read the same. Left out: reprise for the starter. docs/paper.md lists how RAGEN's still differs."},
+	{path: "rollout.protocol", typ: typeString, loaded: envs.Examples, text: checkProtocol, textAllowed: protocolAllowed, source: fromOurs,
+		doc: "The wording of prompts. " + envs.AboutWordings + "; file:PATH is a file with templates on the host worker (see docs/environments.md), whose text the start of the run writes down in its place (text:…). Replies are read the same. Left out: reprise for the starter. docs/paper.md lists how RAGEN's still differs."},
 
 	{path: "rollout.stop_at", typ: typeTexts, loaded: []string{"</answer>"}, source: fromOurs,
 		doc: "Texts that end a turn. A turn ends with the first sampled token at which the text of the turn's sampled tokens has one of them; that token is kept whole, even if its text goes on, and nothing after it is kept. The turn then counts as finished, not as cut by the length limit, and the token that closes a message follows unsampled. An empty array turns it off: turns end with the model's own tokens, or at `rollout.max_new_tokens`."},

@@ -1,48 +1,47 @@
 package spec
 
 import (
+	"slices"
 	"strings"
 
+	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/strict"
 )
 
-// The wordings of prompts.
-const (
-	// examplesProtocol is the wording that a spec of another policy than the starter leaves out, and
-	// ourProtocol the starter's.
-	examplesProtocol = "examples"
-	hiperProtocol    = "hiper"
-	ragenProtocol    = "ragen"
-	ourProtocol      = "reprise"
-	vagenProtocol    = "vagen"
-	// protocolAllowed are the wordings of prompts, in words.
-	protocolAllowed = `"examples", "hiper", "ragen", "reprise", "vagen", or "file:" and the path of a file with templates`
-)
+// protocolAllowed are the wordings of prompts, in words.
+var protocolAllowed = strings.Join(quoted(envs.Wordings(envs.AnyWording)), ", ") + `, or "file:" and the path of a file with templates`
 
 // protocolRelations are the rules between the wording of prompts and what is read in replies.
 var protocolRelations = []relation{
 	{
 		paths: []string{"rollout.subgoals", "rollout.think", "rollout.protocol", "policy.starter.tokenizer"},
-		doc:   "rollout.subgoals needs rollout.think, a rollout.protocol that asks for subgoals (not ragen or vagen) and, of a starter, policy.starter.tokenizer 2, which has words for subgoals.",
+		doc: "rollout.subgoals needs rollout.think, a rollout.protocol that asks for subgoals (not " + listed(envs.Wordings(envs.MuteOfSubgoals), "or") +
+			") and, of a starter, policy.starter.tokenizer 2, which has words for subgoals.",
 		broken: func(t Train) (bool, string, string) {
 			r, s := t.Rollout, t.Policy.Starter
-			bad := !r.Think || r.Protocol == ragenProtocol || r.Protocol == vagenProtocol || s != nil && s.Tokenizer < 2
-			return r.Subgoals && bad, "true", "rollout.think true, a rollout.protocol other than ragen and vagen, and of a starter policy.starter.tokenizer 2 beside it; or leave it out"
+			mute := envs.Wordings(envs.MuteOfSubgoals)
+			bad := !r.Think || slices.Contains(mute, r.Protocol) || s != nil && s.Tokenizer < 2
+			return r.Subgoals && bad, "true", "rollout.think true, a rollout.protocol other than " + listed(mute, "and") +
+				", and of a starter policy.starter.tokenizer 2 beside it; or leave it out"
 		},
 	},
 	{
 		paths: []string{"rollout.protocol", "rollout.think", "rollout.subgoals", "rollout.context_turns"},
-		doc:   "rollout.protocol hiper needs rollout.think, rollout.subgoals, and a context that shows the turn before (rollout.context_turns not 1), in which the current subgoal stands.",
+		doc: "rollout.protocol " + listed(envs.Wordings(envs.AsksSubgoals), "or") +
+			" needs rollout.think, rollout.subgoals, and a context that shows the turn before (rollout.context_turns not 1), in which the current subgoal stands.",
 		broken: func(t Train) (bool, string, string) {
 			r := t.Rollout
-			return r.Protocol == hiperProtocol && (!r.Think || !r.Subgoals || r.ContextTurns == 1), strict.Quote(hiperProtocol), "rollout.think and rollout.subgoals true, and no rollout.context_turns of 1 beside it; or another wording"
+			asks := slices.Contains(envs.Wordings(envs.AsksSubgoals), r.Protocol)
+			return asks && (!r.Think || !r.Subgoals || r.ContextTurns == 1), strict.Quote(r.Protocol),
+				"rollout.think and rollout.subgoals true, and no rollout.context_turns of 1 beside it; or another wording"
 		},
 	},
 	{
 		paths: []string{"rollout.protocol", "rollout.think"},
-		doc:   "rollout.protocol vagen needs rollout.think: its tags stand in a thought.",
+		doc:   "rollout.protocol " + listed(envs.Wordings(envs.ThoughtAlone), "or") + " needs rollout.think: its tags stand in a thought.",
 		broken: func(t Train) (bool, string, string) {
-			return t.Rollout.Protocol == vagenProtocol && !t.Rollout.Think, strict.Quote(vagenProtocol), "rollout.think true beside it; or another wording"
+			p := t.Rollout.Protocol
+			return slices.Contains(envs.Wordings(envs.ThoughtAlone), p) && !t.Rollout.Think, strict.Quote(p), "rollout.think true beside it; or another wording"
 		},
 	},
 }
@@ -51,7 +50,7 @@ var protocolRelations = []relation{
 // is meant anyway, which inherited says by being empty. So the specs of a starter are as they were
 // before there were wordings.
 func leftOut(wording, inherited string) string {
-	if wording == ourProtocol && inherited == "" {
+	if wording == envs.Ours && inherited == "" {
 		return ""
 	}
 	return wording
@@ -62,7 +61,7 @@ func inheritedProtocol(from string) string {
 	if from == FromStarter {
 		return ""
 	}
-	return examplesProtocol
+	return envs.Examples
 }
 
 // checkProtocol checks the form of a wording's name; see Rollout.Protocol.
@@ -72,7 +71,7 @@ func checkProtocol(wording string) string {
 			return ""
 		}
 	}
-	names := []string{examplesProtocol, hiperProtocol, ragenProtocol, ourProtocol, vagenProtocol}
+	names := envs.Wordings(envs.AnyWording)
 	for _, name := range names {
 		if wording == name {
 			return ""

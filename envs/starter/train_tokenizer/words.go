@@ -20,13 +20,13 @@ type group struct {
 // the bits of every run that named the second, and a test compares the result with a digest.
 var groups = []group{
 	{
-		why: "Tags of protocols: VAGEN's observation, reasoning and prediction, HiPER's switch and subgoal, " +
+		why: "Tags of protocols: VAGEN's observation, reasoning and prediction, a switch and a subgoal, " +
 			"the action of those that call it so, and tool calls. The opening tag is one token and \">\"; of a closing one the name is a token.",
 		words: "observation reasoning prediction switch subgoal action tool result call memory summary",
 		exact: []string{"<observation", "<reasoning", "<prediction", "<switch", "<subgoal", "<action", "<tool", "<result", "<call", "<memory", "<summary", ">\n"},
 	},
 	{
-		why:   "What HiPER's switch says. The pieces join no two cells of a grid, so that grids stay a token a cell.",
+		why:   "What a switch says. The pieces join no two cells of a grid, so that grids stay a token a cell.",
 		exact: []string{"IT", "WIT", "SWIT", "SWITC", "SWITCH", " SWIT", " SWITC", " SWITCH", "EE", "KEE", "KEEP", " KEEP"},
 	},
 	{
