@@ -1,6 +1,6 @@
 // Package credit turns the rewards of trajectories into advantages, which say how much
-// better each trajectory was than expected. Each algorithm has one file, which can be
-// read from top to bottom and names its source and the differences from it.
+// better each trajectory was than expected: the arithmetic that several algorithms share, and
+// what an algorithm declares. The algorithms are rooms below model/methods.
 //
 // Functions here are pure and work on slices in row order. Sums run in that order, in
 // float64, and products are rounded before they are added, so that the same rows give
@@ -16,11 +16,6 @@
 // Token t of a row is ids[t]. Its log-prob and its value are computed from ids[<t], as in
 // model's Score: values[row][t] is the critic's estimate of the future return before
 // token t is chosen.
-//
-// # The table
-//
-// Algorithms lists all algorithms that a spec can name. A new one is a file with its function
-// and its entry, a test of its numbers, and a line in that list.
 //
 // # From one shape to another
 //
