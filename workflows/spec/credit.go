@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -118,13 +119,14 @@ func cited(paper string) string {
 	return name + " (" + number + ")"
 }
 
-// papersOf are the sources of a field that single algorithms read, and symbolsOf its letters there.
+// papersOf are the sources of a field that single algorithms read.
 func papersOf(fits func(credit.Algorithm) bool) string {
-	return strings.Join(namesOf(methods.Algorithms, func(a credit.Algorithm) (string, bool) { return cited(a.Paper), fits(a) }), "; ")
+	return cmp.Or(strings.Join(namesOf(methods.Algorithms, func(a credit.Algorithm) (string, bool) { return cited(a.Paper), fits(a) }), "; "), fromOurs)
 }
 
 func stepWeighing(a credit.Algorithm) bool { return a.StepWeight != "" }
 
+// symbolsOfStepWeight are what the papers call credit.step_weight.
 func symbolsOfStepWeight() string {
 	return strings.Join(namesOf(methods.Algorithms, func(a credit.Algorithm) (string, bool) { return a.StepWeight, stepWeighing(a) }), ", ")
 }

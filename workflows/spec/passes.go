@@ -41,7 +41,7 @@ func aboutOrders() string {
 
 // papersOfOrders are their sources.
 func papersOfOrders() string {
-	return strings.Join(namesOf(methods.Orders, func(o credit.Passes) (string, bool) { return cited(o.Paper), true }), "; ")
+	return cmp.Or(strings.Join(namesOf(methods.Orders, func(o credit.Passes) (string, bool) { return cited(o.Paper), true }), "; "), fromOurs)
 }
 
 // passesRelations are the rules between update.passes and other fields.
