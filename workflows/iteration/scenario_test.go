@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -133,7 +134,9 @@ func random(r *rand.Rand) *scenario {
 	if len(sc.rows) == 1 && s.Plan.Freshness.ReplayIterations == 0 {
 		sc.turns = [][]int{nil, {3, 2, 1}, {4, 1}, {1}}[r.IntN(4)]
 	}
-	s.Plan.Search = []string{"", "", "beam", "best_of_n"}[r.IntN(4)]
+	if s.Plan.Search = []string{"", "", "beam", "best_of_n"}[r.IntN(4)]; !methodstest.There(s.Plan.Search) {
+		s.Plan.Search = ""
+	}
 	if len(sc.rows) == 1 && s.Plan.Freshness.Rounds() < 2 && sc.rounds == 1 && sc.turns == nil && s.Plan.Search == "" {
 		sc.lags(r)
 	}

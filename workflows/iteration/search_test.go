@@ -9,11 +9,13 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/model/methods"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 )
 
 // A search chooses after each turn, or after the last one where it compares whole trajectories. Every
 // later step has the choices, and the rollout ends when all that are kept have ended.
 func TestSearchChooses(t *testing.T) {
+	methodstest.Needs(t, "best_of_n")
 	for _, c := range []struct {
 		search string
 		over   bool // after the first turn
@@ -61,6 +63,7 @@ func TestSearchChooses(t *testing.T) {
 // A wave of branches follows the turns of the one before, from the first turn on that one of them plays. The
 // rows of the waves are put together by Select. Where no row branches, no wave follows.
 func TestTreesBranch(t *testing.T) {
+	methodstest.Needs(t, "pivots", "tree")
 	for _, none := range []bool{false, true} {
 		testTreesBranch(t, none)
 	}

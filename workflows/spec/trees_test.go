@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/model/option"
 	"github.com/reprise-rl/reprise/model/search"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -13,6 +14,7 @@ import (
 // The chains of a group come first, then the branches of each wave, tree by tree. A rollout without branches
 // has a tree for each of its slots.
 func TestTreesOfMembers(t *testing.T) {
+	methodstest.Needs(t, "greedy", "tree", "pivots", "entropy")
 	trees := spec.Rollout{Search: "tree", GroupSize: 10, Own: option.Values{"trees": 2, "branches": 2, "expansions": 2}}.TreesOf()
 	require.Equal(t, 10, trees.Leaves())
 	var tree, wave []int

@@ -12,11 +12,18 @@ import (
 	"github.com/reprise-rl/reprise/model/methods"
 )
 
-// List has the names of all methods in their order, a line each, with "flat" after it if it leaves out groups
-// of equal returns by default. The tests of model/methods compare the table with it.
+// List has the names of all methods in their order, a line each: those of algorithms, with "flat" after it if
+// it leaves out groups of equal returns by default, then those of searches and of orders of passes. The
+// tests of model/methods compare the table with it.
 //
-//go:embed algorithms.txt
+//go:embed names.txt
 var List string
+
+// There reports whether a method is in the table.
+func There(name string) bool {
+	_, ok := methods.Find(name)
+	return ok || methods.Search(name).Name != "" || methods.Order(name).Name != ""
+}
 
 // names are the methods of the list.
 func names() (out []string) {
@@ -29,8 +36,7 @@ func names() (out []string) {
 
 // gone reports whether a method is of the list and not of the table.
 func gone(name string) bool {
-	_, ok := methods.Find(name)
-	return !ok && slices.Contains(names(), name)
+	return !There(name) && slices.Contains(names(), name)
 }
 
 // Needs skips a test of the methods if one of them is not in the table. A name that is not in the list is a
