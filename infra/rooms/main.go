@@ -189,28 +189,34 @@ func (w work) without(ctx context.Context, room string, packages []string) (fail
 	return "", nil
 }
 
-// named finds the names of the entries of a room.
-var named = regexp.MustCompile(`Name: "(\w+)", By:`)
+// method is an entry of a room: the field of a spec that names it, and its name.
+type method struct{ field, name string }
 
-func (w work) methodsOf(room string) ([]string, error) {
+// entry finds the entries of a room, and fields the field of a spec that names one of a type.
+var (
+	entry  = regexp.MustCompile(`(credit\.Algorithm|search\.Method|credit\.Passes)\{\s*Name: "(\w+)"`)
+	fields = map[string]string{"credit.Algorithm": "credit.algorithm", "search.Method": "rollout.search", "credit.Passes": "update.passes.order"}
+)
+
+func (w work) methodsOf(room string) ([]method, error) {
 	files, err := filepath.Glob(filepath.Join(w.dir, rooms, room, "*.go"))
 	if err != nil {
 		return nil, err
 	}
-	var names []string
+	var found []method
 	for _, path := range files {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}
-		for _, m := range named.FindAllSubmatch(text, -1) {
-			names = append(names, string(m[1]))
+		for _, m := range entry.FindAllSubmatch(text, -1) {
+			found = append(found, method{fields[string(m[1])], string(m[2])})
 		}
 	}
-	if len(names) == 0 {
+	if len(found) == 0 {
 		return nil, fmt.Errorf("room %s has no method", room)
 	}
-	return names, nil
+	return found, nil
 }
 
 // deleteRoom deletes the folder, and the table's lines: the import and the entries.
@@ -228,7 +234,7 @@ func (w work) deleteRoom(room string) error {
 }
 
 // refuses validates a spec of each method, which must be refused with the names that there are.
-func (w work) refuses(ctx context.Context, methods []string) (failed string, err error) {
+func (w work) refuses(ctx context.Context, methods []method) (failed string, err error) {
 	program := filepath.Join(w.dir, "bin", "reprise")
 	if text, err := command(ctx, w.dir, "go", "build", "-o", program, "./workers/reprise"); err != nil {
 		return "go build: " + first(text), ctx.Err()
@@ -239,27 +245,47 @@ func (w work) refuses(ctx context.Context, methods []string) (failed string, err
 	}
 	spec := filepath.Join(filepath.Dir(w.dir), "spec.json")
 	defer os.Remove(spec)
-	for _, name := range methods {
-		if err := os.WriteFile(spec, []byte(`{"credit": {"algorithm": "`+name+`"}}`), 0o600); err != nil {
+	for _, m := range methods {
+		if err := os.WriteFile(spec, []byte(m.spec()), 0o600); err != nil {
 			return "", err
 		}
 		text, err := command(ctx, w.dir, program, "validate", spec)
 		var exit *exec.ExitError
 		switch {
 		case err == nil:
-			return "reprise validate: a spec of " + name + " is valid", nil
+			return "reprise validate: a spec of " + m.name + " is valid", nil
 		case !errors.As(err, &exit):
 			return "", err
-		case exit.ExitCode() != 1 || !saysWhatThereIs(text, name, left):
-			return "reprise validate: a spec of " + name + " is refused, but not with the names that there are: " + text, nil
+		case exit.ExitCode() != 1 || !saysWhatThereIs(text, m, left):
+			return "reprise validate: a spec of " + m.name + " is refused, but not with the names that there are: " + text, nil
 		}
 	}
 	return "", nil
 }
 
-// saysWhatThereIs reports whether a refusal names the method and all that there are, and no other.
-func saysWhatThereIs(text, name string, left []string) bool {
-	_, allowed, ok := strings.Cut(text, `credit.algorithm: found "`+name+`"; allowed: one of `)
+// spec is one that names the method.
+func (m method) spec() string {
+	keys := strings.Split(m.field, ".")
+	out := `"` + m.name + `"`
+	for _, key := range slices.Backward(keys) {
+		out = `{"` + key + `": ` + out + `}`
+	}
+	return out
+}
+
+// saysWhatThereIs reports whether a refusal names the method and all that there are of its kind, and no other.
+func saysWhatThereIs(text string, m method, all []method) bool {
+	var left []string
+	for _, other := range all {
+		if other.field == m.field {
+			left = append(left, other.name)
+		}
+	}
+	_, allowed, ok := strings.Cut(text, m.field+`: found "`+m.name+`"; allowed: `)
+	if left == nil {
+		return ok && strings.HasPrefix(allowed, "nothing")
+	}
+	allowed = strings.TrimPrefix(allowed, "one of ")
 	allowed, _, _ = strings.Cut(allowed, "\n")
 	allowed, _, _ = strings.Cut(allowed, " (did you mean")
 	names := strings.Split(allowed, ", ")

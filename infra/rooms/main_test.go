@@ -21,14 +21,14 @@ func TestDeleteRoom(t *testing.T) {
 	write(table, "import (\n\t\"x/model/methods/one\"\n"+of+"\tone.Entry,\n\tother.Entry,\n\tone.EntryTwo,\n}\n")
 	names, err := w.methodsOf("one")
 	require.NoError(t, err)
-	require.Equal(t, []string{"first"}, names)
+	require.Equal(t, []method{{"credit.algorithm", "first"}}, names)
 	require.NoError(t, w.deleteRoom("one"))
 	text, err := os.ReadFile(filepath.Join(w.dir, table))
 	require.NoError(t, err)
 	require.Equal(t, "import (\n"+of+"\tother.Entry,\n}\n", string(text))
 	names, err = w.methodsOf("*")
 	require.NoError(t, err)
-	require.Equal(t, []string{"second"}, names)
+	require.Equal(t, []method{{"credit.algorithm", "second"}}, names)
 	left, err := roomsOf(w.dir, "")
 	require.NoError(t, err)
 	require.Equal(t, []string{"other"}, left)
@@ -37,11 +37,25 @@ func TestDeleteRoom(t *testing.T) {
 }
 
 func TestSaysWhatThereIs(t *testing.T) {
-	const text = "spec.json: 2 problems:\n  credit.algorithm: found \"a\"; allowed: one of \"c\", \"b\" (did you mean \"b\"?)\n  environment.name: found nothing\n"
-	require.True(t, saysWhatThereIs(text, "a", []string{"b", "c"}))
-	require.False(t, saysWhatThereIs(text, "a", []string{"b", "c", "d"}))
-	require.False(t, saysWhatThereIs(text, "a", []string{"b"}))
-	require.False(t, saysWhatThereIs(text, "x", []string{"b", "c"}))
+	const text = "spec.json: 2 problems:
+  credit.algorithm: found \"a\"; allowed: one of \"c\", \"b\" (did you mean \"b\"?)
+  environment.name: found nothing
+" +
+		"  update.passes.order: found \"a\"; allowed: nothing: no method has it
+"
+	of := func(names ...string) []method {
+		all := []method{{"rollout.search", "s"}}
+		for _, name := range names {
+			all = append(all, method{"credit.algorithm", name})
+		}
+		return all
+	}
+	require.True(t, saysWhatThereIs(text, method{"credit.algorithm", "a"}, of("b", "c")))
+	require.False(t, saysWhatThereIs(text, method{"credit.algorithm", "a"}, of("b", "c", "d")))
+	require.False(t, saysWhatThereIs(text, method{"credit.algorithm", "a"}, of("b")))
+	require.False(t, saysWhatThereIs(text, method{"credit.algorithm", "x"}, of("b", "c")))
+	require.True(t, saysWhatThereIs(text, method{"update.passes.order", "a"}, of("b")))
+	require.Equal(t, `{"update": {"passes": {"order": "a"}}}`, method{"update.passes.order", "a"}.spec())
 }
 
 func TestFailure(t *testing.T) {

@@ -92,7 +92,7 @@ func waysOfCredit() string {
 
 // namesOf are the names of a table's entries that fit.
 func namesOf[T any](table []T, entry func(T) (name string, fits bool)) []string {
-	var names []string
+	names := []string{} // a field whose methods are not there allows nothing, not everything
 	for _, t := range table {
 		if name, fits := entry(t); fits {
 			names = append(names, name)

@@ -148,14 +148,17 @@ func (r *rule) allowed() string {
 		}
 		return fmt.Sprintf("an array of 1 to %d %s", r.most, each)
 	}
-	if len(r.enum) > 0 {
+	if r.enum != nil {
 		return oneOf(r.enum)
 	}
 	return r.textAllowed
 }
 
 func oneOf(values []string) string {
-	if len(values) == 1 {
+	switch len(values) {
+	case 0:
+		return "nothing: no method has it"
+	case 1:
 		return strconv.Quote(values[0])
 	}
 	return "one of " + strings.Join(quoted(values), ", ")
@@ -211,7 +214,7 @@ func (r *rule) readString(n strict.Node) (any, Problems) {
 	if !ok {
 		return nil, r.problem(n.Found(), "")
 	}
-	if len(r.enum) > 0 {
+	if r.enum != nil {
 		if !slices.Contains(r.enum, text) {
 			return nil, r.problem(n.Found(), strict.DidYouMean(text, r.enum))
 		}
