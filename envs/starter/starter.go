@@ -2,12 +2,12 @@
 // nothing. The policy is a tiny Qwen2 model that knows the turn protocol and nothing
 // about the task, so that a run shows learning on a laptop in a minute.
 //
-// It has two tokenizers, made by train_tokenizer, in this folder: every byte, the words of
+// It has two tokenizers, made by workers/lab/train_tokenizer: every byte, the words of
 // the protocol and of environments, three special tokens. Its transcripts are random play
 // in the right format.
 package starter
 
-//go:generate go run ./train_tokenizer files second
+//go:generate go run ../../workers/lab/train_tokenizer files second
 
 import (
 	"embed"

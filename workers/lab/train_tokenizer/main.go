@@ -3,7 +3,7 @@
 // show a policy, so that a prompt is short and each word of the protocol is one token. The
 // second continues it with the list in words.go.
 //
-//	go run ./envs/starter/train_tokenizer FIRST SECOND
+//	go run ./workers/lab/train_tokenizer FIRST SECOND
 //
 // The arguments are folders. It is deterministic, and a test compares what it makes with the
 // files in the repository.
