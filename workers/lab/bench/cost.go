@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/reprise-rl/reprise/model/statistics"
+	"github.com/reprise-rl/reprise/workers/lab/medians"
 )
 
 // Cost is the cost of a workload as medians over its repetitions.
@@ -114,7 +114,7 @@ func costs(workloads []workload, own, beside [][]timing) []Cost {
 	out := make([]Cost, len(workloads))
 	for k, d := range workloads {
 		seconds, processor := func(t timing) float64 { return t.seconds }, func(t timing) float64 { return t.processor }
-		out[k] = Cost{Name: d.name, Seconds: statistics.MedianOf(all[k], seconds), Processor: statistics.MedianOf(all[k], processor)}
+		out[k] = Cost{Name: d.name, Seconds: medians.By(all[k], seconds), Processor: medians.By(all[k], processor)}
 		if d.base >= 0 {
 			out[k].Ratio, out[k].ProcessorRatio = ratio(own[k], beside[k], seconds), ratio(own[k], beside[k], processor)
 		}
@@ -131,7 +131,7 @@ func ratio(ts, bases []timing, of func(timing) float64) float64 {
 			xs = append(xs, of(t)/base)
 		}
 	}
-	return statistics.Median(xs)
+	return medians.Of(xs)
 }
 
 // processorTime is the processor time of this process so far. Linux only.

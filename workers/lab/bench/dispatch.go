@@ -12,7 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/reprise-rl/reprise/activities/steps"
-	"github.com/reprise-rl/reprise/model/statistics"
+	"github.com/reprise-rl/reprise/workers/lab/medians"
 )
 
 // Dispatch is what Temporal takes around one activity, in median seconds.
@@ -116,7 +116,7 @@ func (d dispatches) medians() []Dispatch {
 			}
 			one := Dispatch{Name: name, Beside: of.beside > len(of.begin)}
 			if !one.Beside {
-				one.Begin, one.Next = statistics.Median(of.begin), statistics.Median(of.next)
+				one.Begin, one.Next = medians.Of(of.begin), medians.Of(of.next)
 			}
 			out = append(out, one)
 		}

@@ -12,9 +12,9 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/presets"
-	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/lab/crew"
+	"github.com/reprise-rl/reprise/workers/lab/medians"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -162,21 +162,21 @@ func measureHelped(ctx context.Context, durable Durable, processes *crew.Crew, r
 			each := commits(events)
 			each = each[:len(each)-1]
 			iterations[side] = append(iterations[side], each...)
-			said := fmt.Sprintf("round %d of %d, %s: median %.2f s an iteration", round, rounds, of, statistics.Median(each))
+			said := fmt.Sprintf("round %d of %d, %s: median %.2f s an iteration", round, rounds, of, medians.Of(each))
 			if !of.lag { // its rollouts have other work beside them
 				took, blocks, elsewhere := rollouts(events)
 				seconds[side] = append(seconds[side], took[1:]...)
 				processor[side] = append(processor[side], after-before)
 				out.Blocks, out.Elsewhere = out.Blocks+blocks, out.Elsewhere+elsewhere
-				said += fmt.Sprintf(", %.2f s a rollout", statistics.Median(took[1:]))
+				said += fmt.Sprintf(", %.2f s a rollout", medians.Of(took[1:]))
 			}
 			say(said)
 		}
 	}
 	out.Rollouts = len(seconds[0])
-	out.One, out.Two = statistics.Median(seconds[0]), statistics.Median(seconds[1])
-	out.Ratio, out.ProcessorRatio = out.Two/out.One, statistics.Median(processor[1])/statistics.Median(processor[0])
-	out.Iteration, out.Lagging = statistics.Median(iterations[1]), statistics.Median(iterations[2])
+	out.One, out.Two = medians.Of(seconds[0]), medians.Of(seconds[1])
+	out.Ratio, out.ProcessorRatio = out.Two/out.One, medians.Of(processor[1])/medians.Of(processor[0])
+	out.Iteration, out.Lagging = medians.Of(iterations[1]), medians.Of(iterations[2])
 	out.LagRatio = out.Lagging / out.Iteration
 	return out, nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/human"
-	"github.com/reprise-rl/reprise/model/statistics"
+	"github.com/reprise-rl/reprise/workers/lab/medians"
 )
 
 // Print writes the report as text.
@@ -128,7 +128,7 @@ func printRecoveries(b *strings.Builder, all []Recovery) {
 
 // medianRecovery is the median of each figure.
 func medianRecovery(all []Recovery) Recovery {
-	of := func(f func(Recovery) float64) float64 { return statistics.MedianOf(all, f) }
+	of := func(f func(Recovery) float64) float64 { return medians.By(all, f) }
 	return Recovery{
 		Detection: of(func(r Recovery) float64 { return r.Detection }),
 		Dispatch:  of(func(r Recovery) float64 { return r.Dispatch }),

@@ -14,9 +14,9 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/lab/crew"
+	"github.com/reprise-rl/reprise/workers/lab/medians"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/watch"
 	"github.com/reprise-rl/reprise/workflows"
@@ -155,11 +155,11 @@ func MeasureSlowBucket(ctx context.Context, durable Durable, bucket *slowStore, 
 				own[k] = i.Seconds
 			}
 			seconds[side] = append(seconds[side], own...)
-			say(fmt.Sprintf("round %d of %d, %-20s median %.3f s an iteration", round, rounds, name+":", statistics.Median(own)))
+			say(fmt.Sprintf("round %d of %d, %-20s median %.3f s an iteration", round, rounds, name+":", medians.Of(own)))
 		}
 	}
 	out.Iterations = len(seconds[0])
-	out.Alone, out.Beside = statistics.Median(seconds[0]), statistics.Median(seconds[1])
+	out.Alone, out.Beside = medians.Of(seconds[0]), medians.Of(seconds[1])
 	out.Ratio = out.Beside / out.Alone
 	return out, nil
 }

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/reprise-rl/reprise/infra/presets"
-	"github.com/reprise-rl/reprise/model/statistics"
+	"github.com/reprise-rl/reprise/workers/lab/medians"
 	"github.com/reprise-rl/reprise/workflows"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
@@ -140,6 +140,6 @@ func (s *Stubs) read(ctx context.Context, c client.Client, id, run string) error
 		}
 		run = next
 	}
-	s.LongestTask, s.MedianTask = slices.Max(tasks), statistics.Median(tasks)
+	s.LongestTask, s.MedianTask = slices.Max(tasks), medians.Of(tasks)
 	return nil
 }

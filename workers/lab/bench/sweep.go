@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/reprise-rl/reprise/model/statistics"
+	"github.com/reprise-rl/reprise/workers/lab/medians"
 )
 
 // SweepGoal is the maximum overhead of a sweep relative to its trials' own time.
@@ -136,9 +136,9 @@ func (m sweepTimes) turn() SweepTurn {
 
 // sweepOf summarizes the turns; trial and alone are the seconds of every run.
 func sweepOf(trials, iterations int, turns []SweepTurn, trial, alone []float64) Sweep {
-	median := func(of func(SweepTurn) float64) float64 { return statistics.MedianOf(turns, of) }
+	median := func(of func(SweepTurn) float64) float64 { return medians.By(turns, of) }
 	return Sweep{
-		Trials: trials, Iterations: iterations, Turns: turns, Trial: statistics.Median(trial), Alone: statistics.Median(alone),
+		Trials: trials, Iterations: iterations, Turns: turns, Trial: medians.Of(trial), Alone: medians.Of(alone),
 		Overhead:  median(func(t SweepTurn) float64 { return t.Overhead }),
 		OverAlone: median(func(t SweepTurn) float64 { return t.OverAlone }),
 		Processor: median(SweepTurn.processorOverhead),

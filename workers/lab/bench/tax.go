@@ -8,7 +8,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/model/statistics"
+	"github.com/reprise-rl/reprise/workers/lab/medians"
 	"github.com/reprise-rl/reprise/workers/train"
 )
 
@@ -103,7 +103,7 @@ func MeasureTax(ctx context.Context, durable Durable, engine *device.Engine, bes
 		if err := around.read(ctx, durable.Client, runID); err != nil {
 			return out, err
 		}
-		say(fmt.Sprintf("turn %d of %d: through Temporal and S3 %.3f times an iteration %s", turn, turns, statistics.MedianOf(pairs, pair.ratio), direct.name))
+		say(fmt.Sprintf("turn %d of %d: through Temporal and S3 %.3f times an iteration %s", turn, turns, medians.By(pairs, pair.ratio), direct.name))
 	}
 	out.summarize(inMemory.pairs, inBucket.pairs)
 	out.Dispatches = around.medians()
@@ -123,21 +123,21 @@ func (t *Tax) summarize(memory, bucket []pair) {
 	all := slices.Concat(memory, bucket)
 	direct := func(p pair) float64 { return p.direct.Seconds }
 	t.Iterations, t.Pairs = len(all), len(memory)
-	t.Durable = statistics.MedianOf(all, func(p pair) float64 { return p.durable.Seconds })
-	t.Direct, t.Bucket = statistics.MedianOf(memory, direct), statistics.MedianOf(bucket, direct)
-	t.Ratio, t.BucketRatio = statistics.MedianOf(memory, pair.ratio), statistics.MedianOf(bucket, pair.ratio)
+	t.Durable = medians.By(all, func(p pair) float64 { return p.durable.Seconds })
+	t.Direct, t.Bucket = medians.By(memory, direct), medians.By(bucket, direct)
+	t.Ratio, t.BucketRatio = medians.By(memory, pair.ratio), medians.By(bucket, pair.ratio)
 	ratios := make([]float64, len(memory))
 	for n, p := range memory {
 		ratios[n] = p.ratio()
 	}
-	t.Low, t.High, _ = statistics.MedianInterval(ratios, 0.95)
+	t.Low, t.High, _ = medians.Interval(ratios, 0.95)
 	for _, name := range stepOrder {
 		durable := func(p pair) float64 { return p.durable.Steps[name] }
 		direct := func(p pair) float64 { return p.direct.Steps[name] }
 		step := Step{
-			Name: name, Durable: statistics.MedianOf(all, durable),
-			Bucket: statistics.MedianOf(bucket, direct), Direct: statistics.MedianOf(memory, direct),
-			More: statistics.MedianOf(memory, func(p pair) float64 { return durable(p) - direct(p) }),
+			Name: name, Durable: medians.By(all, durable),
+			Bucket: medians.By(bucket, direct), Direct: medians.By(memory, direct),
+			More: medians.By(memory, func(p pair) float64 { return durable(p) - direct(p) }),
 		}
 		if step.Durable > 0 {
 			t.Steps = append(t.Steps, step)

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/reprise-rl/reprise/model/statistics"
+	"github.com/reprise-rl/reprise/workers/lab/medians"
 )
 
 // Speeds is the speed of one core of a host worker at the work between the policy's turns.
@@ -110,7 +110,7 @@ func Measure(ctx context.Context, o Options, say func(string)) (Speeds, error) {
 		*rates = append(*rates, rateOf(f.section, f.name, f.here, python.rates(f.section, f.name)))
 	}
 	for i, f := range text {
-		*into[i] = statistics.Median(f.here)
+		*into[i] = medians.Of(f.here)
 	}
 	for i, m := range o.Models {
 		step := medianStep(steps[i])

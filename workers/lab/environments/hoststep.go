@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
-	"github.com/reprise-rl/reprise/model/statistics"
+	"github.com/reprise-rl/reprise/workers/lab/medians"
 )
 
 // The rollout whose host work is measured: RAGEN's 8 prompts of 16 members, at
@@ -185,10 +185,10 @@ func medianStep(rounds []HostStep) HostStep {
 		return HostStep{}
 	}
 	out := rounds[0]
-	out.Seconds = statistics.MedianOf(rounds, func(r HostStep) float64 { return r.Seconds })
+	out.Seconds = medians.By(rounds, func(r HostStep) float64 { return r.Seconds })
 	out.TurnSeconds = slices.Clone(out.TurnSeconds)
 	for t := range out.TurnSeconds {
-		out.TurnSeconds[t] = statistics.MedianOf(rounds, func(r HostStep) float64 { return r.TurnSeconds[t] })
+		out.TurnSeconds[t] = medians.By(rounds, func(r HostStep) float64 { return r.TurnSeconds[t] })
 	}
 	return out
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/reprise-rl/reprise/model/statistics"
+	"github.com/reprise-rl/reprise/workers/lab/medians"
 )
 
 // work does some work once. It returns how many items it made and how long that took
@@ -73,7 +73,7 @@ var recorded = map[string]float64{
 
 // rateOf is the rate of a kind of work: the median of the rounds of each side.
 func rateOf(section, name string, here, python []float64) Rate {
-	r := Rate{Name: name, PerSecond: statistics.Median(here), Python: statistics.Median(python), Recorded: recorded[section+"/"+name]}
+	r := Rate{Name: name, PerSecond: medians.Of(here), Python: medians.Of(python), Recorded: recorded[section+"/"+name]}
 	if r.Python > 0 {
 		r.Ratio = r.PerSecond / r.Python
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/model/hf/families"
-	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workers/lab/bench"
+	"github.com/reprise-rl/reprise/workers/lab/medians"
 	"github.com/reprise-rl/reprise/workers/policy"
 )
 
@@ -80,7 +80,7 @@ func (m *machine) killIn(ctx context.Context, name string, text []byte) error {
 	}
 	for _, activity := range slices.Sorted(maps.Keys(got.Activities)) {
 		seconds := got.Activities[activity]
-		if err := m.text(activity, fmt.Sprintf("%d, median %.2f s, longest %.2f s", len(seconds), statistics.Median(seconds), slices.Max(seconds))); err != nil {
+		if err := m.text(activity, fmt.Sprintf("%d, median %.2f s, longest %.2f s", len(seconds), medians.Of(seconds), slices.Max(seconds))); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/model/statistics"
+	"github.com/reprise-rl/reprise/workers/lab/medians"
 )
 
 // Goals are the least speeds relative to torch at the same instruction set.
@@ -175,8 +175,8 @@ func measure(ctx context.Context, d *model.Device, c *clock, of Subject, python 
 	out.Block = figure(times, block, float64(sum(s.lengths)))
 	out.Groups = figure(times, groups, float64(sum(s.lengths)))
 	out.Spread = spread(s.lengths)
-	out.Fingerprint = statistics.MedianOf(times, func(t turn) float64 { return t.fingerprint })
-	out.Apply = statistics.MedianOf(times, func(t turn) float64 { return t.apply })
+	out.Fingerprint = medians.By(times, func(t turn) float64 { return t.fingerprint })
+	out.Apply = medians.By(times, func(t turn) float64 { return t.apply })
 	return out, nil
 }
 
@@ -213,7 +213,7 @@ const (
 // figure summarizes the turns of a kind of work on so many tokens.
 func figure(turns []turn, kind int, tokens float64) Figure {
 	perSecond := func(of func(turn) timing) float64 {
-		return tokens / statistics.MedianOf(turns, func(t turn) float64 { return of(t).seconds })
+		return tokens / medians.By(turns, func(t turn) float64 { return of(t).seconds })
 	}
 	here := func(t turn) timing { return t.here[kind] }
 	out := Figure{PerSecond: perSecond(here)}
@@ -224,8 +224,8 @@ func figure(turns []turn, kind int, tokens float64) Figure {
 		}
 		*into = Beside{
 			PerSecond:      perSecond(beside),
-			Ratio:          statistics.MedianOf(turns, func(t turn) float64 { return beside(t).seconds / here(t).seconds }),
-			ProcessorRatio: statistics.MedianOf(turns, func(t turn) float64 { return beside(t).processor / here(t).processor }),
+			Ratio:          medians.By(turns, func(t turn) float64 { return beside(t).seconds / here(t).seconds }),
+			ProcessorRatio: medians.By(turns, func(t turn) float64 { return beside(t).processor / here(t).processor }),
 		}
 	}
 	return out

@@ -1,13 +1,14 @@
-package statistics
+// Package medians is the medians of what the lab measures, and how sure they are.
+package medians
 
 import (
 	"math"
 	"slices"
 )
 
-// Median is the middle of xs, the mean of the two middle ones of an even number;
+// Of is the middle of xs, the mean of the two middle ones of an even number;
 // 0 if there are none.
-func Median(xs []float64) float64 {
+func Of(xs []float64) float64 {
 	if len(xs) == 0 {
 		return 0
 	}
@@ -15,20 +16,20 @@ func Median(xs []float64) float64 {
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
-// MedianOf is the median of what of gives for each of xs.
-func MedianOf[T any](xs []T, of func(T) float64) float64 {
+// By is the median of what of gives for each of xs.
+func By[T any](xs []T, of func(T) float64) float64 {
 	values := make([]float64, len(xs))
 	for i, x := range xs {
 		values[i] = of(x)
 	}
-	return Median(values)
+	return Of(values)
 }
 
-// MedianInterval is an interval for the median of what the values are drawn from, of at least the given
+// Interval is an interval for the median of what the values are drawn from, of at least the given
 // confidence, such as 0.95: two of the values, between which the median is by the binomial distribution
 // of how many values are below it (a sign test's interval). It assumes no distribution of the values, but
 // that they are independent. ok is false where there are too few: for 0.95, fewer than six.
-func MedianInterval(values []float64, confidence float64) (low, high float64, ok bool) {
+func Interval(values []float64, confidence float64) (low, high float64, ok bool) {
 	n := len(values)
 	// The interval from the k-th smallest to the k-th largest value misses the median on one side with
 	// the probability that fewer than k values are below it.
