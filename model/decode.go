@@ -296,7 +296,7 @@ type places struct {
 	// take and put read and write the column of the step, [R], of [R, N].
 	take func(of *graph.Node) *graph.Node
 	put  func(of, values *graph.Node) *graph.Node
-	// living are the rows that the next step has, of those that no stop has ended.
+	// living selects the rows that continue, among those that have not stopped.
 	living func(alive *graph.Node) *graph.Node
 }
 

@@ -57,7 +57,7 @@ func (s *sweeping) running() int {
 	return n
 }
 
-// startDue starts trials until as many run as may.
+// startDue starts trials up to Parallel.
 func (s *sweeping) startDue() error {
 	for s.running() < s.Parallel {
 		t := s.due()

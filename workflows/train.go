@@ -50,7 +50,7 @@ type Carry struct {
 	StopAfter   *int              `json:"stop_after,omitempty"`
 	// Current is the running iteration, with the steps that are done.
 	Current *iteration.State `json:"current,omitempty"`
-	// Taught is the model that a warm start teaches; nil for a starter. WarmStart
+	// WarmStartBase is the model that a warm start teaches; nil for a starter. WarmStart
 	// is how far it got, and Pace the updates of its next chunk.
 	WarmStartBase *store.Ref           `json:"taught,omitempty"`
 	WarmStart     *store.SnapshotRef   `json:"warm_start,omitempty"`
@@ -73,14 +73,14 @@ type Carry struct {
 	// has paused.
 	Failures []Failing `json:"failures,omitempty"`
 	Stuck    *Failing  `json:"stuck,omitempty"`
-	// RollTo is where the run goes back to next; Opened why its branch was opened,
-	// until the branch's first commit has it.
 	// SnapshotNow says that the next commit has a snapshot.
 	SnapshotNow bool `json:"snapshot_now,omitempty"`
 	// Adopt is an adoption that is asked for and not done; Wants is the fingerprint that a
 	// run without one looks for, "" for any.
-	Adopt  *Adoption          `json:"adopt,omitempty"`
-	Wants  string             `json:"wants,omitempty"`
+	Adopt *Adoption `json:"adopt,omitempty"`
+	Wants string    `json:"wants,omitempty"`
+	// RollTo is where the run goes back to next; Opened why its branch was opened,
+	// until the branch's first commit has it.
 	RollTo *RollTo            `json:"roll_to,omitempty"`
 	Opened *activities.Opened `json:"opened,omitempty"`
 }

@@ -41,7 +41,7 @@ func FindHead(ctx context.Context, s store.Store, run string, version *int) (*ac
 	return FindHeadOf(ctx, s, run, version, nil)
 }
 
-// FindHeadOf is findHead on the chain that ends with a given manifest; nil is the newest
+// FindHeadOf is FindHead on the chain that ends with a given manifest; nil is the newest
 // branch's.
 func FindHeadOf(ctx context.Context, s store.Store, run string, version *int, end *store.Ref) (*activities.Head, error) {
 	if end == nil {

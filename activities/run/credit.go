@@ -141,7 +141,7 @@ func (l *CreditInput) spreadOf(row int, sampled []float32, each int) []float64 {
 	return out
 }
 
-// gather is spread the other way round: of all tokens of a row, those of its turns.
+// gather is the inverse of spread: the values of the sampled tokens.
 func gather[T any](turns []credit.Span, tokens []T) []T { return gatherOf(turns, tokens, 1) }
 
 // gatherOf is gather of so many numbers for each token.

@@ -79,7 +79,7 @@ func InOrder(files []FolderFile) []FolderFile {
 	return files
 }
 
-// HashFolder is the folder that PutFolder makes of files, of which it writes none.
+// HashFolder returns what PutFolder would store, without writing.
 func HashFolder(ctx context.Context, prefix string, files []FolderFile) (Folder, error) {
 	refs := make(map[string]Ref, len(files))
 	for _, f := range files {
