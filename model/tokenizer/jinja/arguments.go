@@ -2,6 +2,13 @@ package jinja
 
 import "slices"
 
+// given are the arguments of a call.
+type given struct {
+	positional []any
+	names      []string
+	keywords   []any
+}
+
 // absent is an argument that was not given.
 type absent struct{}
 

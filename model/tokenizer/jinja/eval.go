@@ -25,8 +25,6 @@ func (n *variable) eval(_ *run, s *scope) any {
 	return &undefined{reason: quoted(n.name) + " is undefined"}
 }
 
-func quoted(s string) string { return "'" + s + "'" }
-
 func (n *display) eval(r *run, s *scope) any {
 	r.alloc(valueBytes * (1 + len(n.items)))
 	items := make([]any, len(n.items))
@@ -119,20 +117,6 @@ func (n *comparison) eval(r *run, s *scope) any {
 	return true
 }
 
-func (r *run) compare(operator string, a, b any) bool {
-	switch operator {
-	case "==":
-		return r.equal(a, b)
-	case "!=":
-		return !r.equal(a, b)
-	case "in":
-		return r.contains(b, a)
-	case "not in":
-		return !r.contains(b, a)
-	}
-	return r.ordered(operator, a, b)
-}
-
 func (n *unary) eval(r *run, s *scope) any {
 	v := r.eval(n.value, s)
 	r.at(n.line, "operator "+n.operator)
@@ -161,13 +145,6 @@ func (n *binary) eval(r *run, s *scope) any {
 	left, right := r.eval(n.left, s), r.eval(n.right, s)
 	r.at(n.line, "operator "+n.operator)
 	return r.arithmetic(n.operator, left, right)
-}
-
-// given are the arguments of a call.
-type given struct {
-	positional []any
-	names      []string
-	keywords   []any
 }
 
 func (r *run) arguments(a *arguments, s *scope) (g given) {

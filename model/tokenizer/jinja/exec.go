@@ -24,6 +24,19 @@ func (r *run) capture(body []statement, s *scope) (string, signal) {
 	return out.text.String(), j
 }
 
+// inner opens the scope of a body.
+func (r *run) inner(s *scope, f *frame) *scope {
+	in := &scope{parent: s}
+	if f == nil {
+		return in
+	}
+	r.alloc(valueBytes * (1 + len(f.unset)))
+	for _, n := range f.unset {
+		in.set(n, &undefined{reason: quoted(n) + " is undefined"})
+	}
+	return in
+}
+
 func (n *text) exec(_ *run, _ *scope, out *output) signal {
 	out.write(n.text)
 	return goesOn

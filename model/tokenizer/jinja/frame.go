@@ -46,30 +46,3 @@ func (f *frame) finish() {
 		}
 	}
 }
-
-// within parses a body with a frame of its own, in which these targets are given.
-func (p *parser) within(given []target, parse func()) *frame {
-	f := &frame{around: p.frame, known: map[string]bool{}}
-	for i := range given {
-		f.assign(&given[i])
-	}
-	f.assigned = nil
-	p.frames = append(p.frames, f)
-	p.frame = f
-	parse()
-	p.frame = f.around
-	return f
-}
-
-// inner opens the scope of a body.
-func (r *run) inner(s *scope, f *frame) *scope {
-	in := &scope{parent: s}
-	if f == nil {
-		return in
-	}
-	r.alloc(valueBytes * (1 + len(f.unset)))
-	for _, n := range f.unset {
-		in.set(n, &undefined{reason: quoted(n) + " is undefined"})
-	}
-	return in
-}

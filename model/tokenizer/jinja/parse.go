@@ -74,6 +74,20 @@ func (p *parser) nested() func() {
 	return func() { p.depth-- }
 }
 
+// within parses a body with a frame of its own, in which these targets are given.
+func (p *parser) within(given []target, parse func()) *frame {
+	f := &frame{around: p.frame, known: map[string]bool{}}
+	for i := range given {
+		f.assign(&given[i])
+	}
+	f.assigned = nil
+	p.frames = append(p.frames, f)
+	p.frame = f
+	parse()
+	p.frame = f.around
+	return f
+}
+
 func (p *parser) parseTemplate() (body []statement, f *frame) {
 	f = p.within(nil, func() { body = p.body() })
 	if !p.is(end) {

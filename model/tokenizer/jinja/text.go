@@ -103,6 +103,8 @@ func (r *run) writeItems(out *output, begin string, items []any, end string) {
 	out.write(end)
 }
 
+func quoted(s string) string { return "'" + s + "'" }
+
 // floatText is repr of a float.
 func floatText(f float64) string {
 	switch {
