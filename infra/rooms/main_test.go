@@ -37,12 +37,8 @@ func TestDeleteRoom(t *testing.T) {
 }
 
 func TestSaysWhatThereIs(t *testing.T) {
-	const text = "spec.json: 2 problems:
-  credit.algorithm: found \"a\"; allowed: one of \"c\", \"b\" (did you mean \"b\"?)
-  environment.name: found nothing
-" +
-		"  update.passes.order: found \"a\"; allowed: nothing: no method has it
-"
+	const text = "spec.json: 2 problems:\n  credit.algorithm: found \"a\"; allowed: one of \"c\", \"b\" (did you mean \"b\"?)\n  environment.name: found nothing\n" +
+		"  update.passes.order: found \"a\"; allowed: nothing: no method has it\n"
 	of := func(names ...string) []method {
 		all := []method{{"rollout.search", "s"}}
 		for _, name := range names {
