@@ -2,16 +2,12 @@ package device
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/batch"
 )
-
-// errDisagree says that two devices of the process compute different bits.
-var errDisagree = errors.New("self-test: devices do not compute the same bits")
 
 // agree compares what each device gave for the same work with what the first one gave. named is the
 // work: "a generation".

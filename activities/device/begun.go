@@ -2,11 +2,26 @@ package device
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/model"
 )
+
+// updateKey addresses an update: the same parent, batch and settings give the
+// same child, so a retried Update answers at once.
+type updateKey struct {
+	parent, batch, settings string
+	branch, iteration       int
+}
+
+// keyOf addresses an update by its inputs.
+func keyOf(in activities.UpdateInput) (updateKey, error) {
+	digest, err := run.DigestOf(in.Settings)
+	return updateKey{
+		parent: in.Policy.State, batch: in.Batch.Digest, settings: digest, branch: in.Policy.Branch, iteration: in.Policy.Version,
+	}, err
+}
 
 // begunUpdate is an update between two of its pieces: how far it is, and what the pieces have
 // left. The state that its optimizer steps have made so far is the engine's, which holds no
@@ -45,6 +60,17 @@ func (b *begunUpdate) told(in activities.UpdateInput) *activities.BegunUpdate {
 		out.Lost = in.Begun.Lost
 	}
 	return out
+}
+
+// maxRecords bounds the memory of updates: a retry asks for the last one only.
+const maxRecords = 64
+
+// remember notes an update, so that a retry of the same one need not run.
+func (e *Engine) remember(k updateKey, r activities.UpdateResult) {
+	if len(e.updates) >= maxRecords {
+		clear(e.updates)
+	}
+	e.updates[k] = r
 }
 
 // dropBegun gives up the update that was begun, if there is one.
@@ -110,49 +136,4 @@ func (e *Engine) leave(b *begunUpdate, err error) error {
 		err = fmt.Errorf("%w: %w", activities.ErrNotResident, err)
 	}
 	return err
-}
-
-// begunOf finds the update that is in memory in part: its place in the log, the log's length
-// if it follows the version that is asked for, -1 if it is neither.
-func (e *Engine) begunOf(in activities.RestoreInput, log updateLog) (int, error) {
-	if e.begun == nil {
-		return -1, nil
-	}
-	wanted := make([]activities.UpdateInput, 0, len(log.updates)+1)
-	for _, u := range log.updates {
-		wanted = append(wanted, u.input())
-	}
-	if u := in.Updating; u != nil {
-		of := in.Version
-		if n := len(in.Passed); n > 0 {
-			of.State = in.Passed[n-1].State
-		}
-		wanted = append(wanted, activities.UpdateInput{Policy: of, Batch: u.Batch, Settings: u.Settings})
-	}
-	for at, u := range wanted {
-		key, err := keyOf(u)
-		if err != nil {
-			return -1, err
-		}
-		if key == e.begun.key {
-			return at, nil
-		}
-	}
-	return -1, nil
-}
-
-// countAgain counts what a piece has done for a second time, because the worker that had done
-// it was lost.
-func (w *work) countAgain(in activities.UpdateInput, r activities.UpdateResult, took time.Duration) {
-	if in.Begun == nil || in.Begun.Lost <= in.Begun.Done {
-		return
-	}
-	from, to := in.Begun.Done, in.Begun.Of
-	if r.Begun != nil {
-		to = r.Begun.Done
-	}
-	if from == 0 {
-		w.measured.Recomputed++
-	}
-	w.measured.RecomputeSeconds += took.Seconds() * float64(min(to, in.Begun.Lost)-from) / float64(to-from)
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
-	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -32,20 +31,6 @@ type Device struct {
 	contexts  run.Contexts
 	fileBytes int64 // the most bytes of tensors in a snapshot's file; 0 is model.SnapshotFile
 }
-
-// Steps are the activities of a device worker. Describe takes no input, and only
-// Temporal calls it.
-func (d *Device) Steps() []steps.Binding {
-	return []steps.Binding{
-		{Routing: steps.Describe.Routing, Func: d.Describe},
-		steps.WarmStart.By(d.WarmStart), steps.Restore.By(d.Restore), steps.Generate.By(d.Generate),
-		steps.Publish.By(d.Publish), steps.Block.By(d.Block), steps.Score.By(d.Score),
-		steps.Diagnose.By(d.Diagnose), steps.Update.By(d.Update), steps.Snapshot.By(d.Snapshot),
-	}
-}
-
-// HelperSteps are the activities that a device worker does for a run whose session is elsewhere.
-func (d *Device) HelperSteps() []steps.Binding { return []steps.Binding{steps.Block.By(d.help)} }
 
 // work is what an activity that computes needs.
 type work struct {
@@ -143,33 +128,4 @@ func (w *work) telemetry() activities.Telemetry {
 // can take.
 func (d *Device) Describe(context.Context) (activities.DeviceInfo, error) {
 	return d.Engine.Info(), nil
-}
-
-// Update makes version n+1 from version n and the batch, or a piece of it. What a piece
-// leaves is in the worker's memory alone. A worker that made the version or the piece before
-// answers from memory; a piece that does not follow on what is there is an ErrNotResident.
-func (d *Device) Update(ctx context.Context, in activities.UpdateInput) (_ activities.UpdateResult, err error) {
-	defer run.Edge(ctx, &err, "update version %d of run %s", in.Policy.Version, in.Policy.Run.ID)
-	w, done, err := d.begin(ctx, in.Policy.Run)
-	if err != nil {
-		return activities.UpdateResult{}, err
-	}
-	defer done(&err)
-	key, err := keyOf(in)
-	if err != nil {
-		return activities.UpdateResult{}, err
-	}
-	r, known := d.Engine.remembered(key, in)
-	if !known {
-		begun := time.Now()
-		if r, err = w.apply(ctx, d.Store, in, w.bound(in.MaxSeconds)); err != nil {
-			return activities.UpdateResult{}, err
-		}
-		w.countAgain(in, r, time.Since(begun))
-		if r.Begun == nil {
-			d.Engine.remember(key, r)
-		}
-	}
-	r.Telemetry = w.telemetry()
-	return r, nil
 }

@@ -115,6 +115,12 @@ func (e *Engine) settle(ctx context.Context, rc *run.Context, err error) error {
 // what the engine holds.
 var errPanicked = errors.New("the step panicked")
 
+// errUnrepeatable says that the device computes other bits when it computes the same again.
+var errUnrepeatable = errors.New("self-test: device does not repeat its bits")
+
+// errDisagree says that two devices of the process compute different bits.
+var errDisagree = errors.New("self-test: devices do not compute the same bits")
+
 // panicked is a panic as an error. The log has where it was.
 func panicked(ctx context.Context, p any) error {
 	activity.GetLogger(ctx).Error("a step panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))

@@ -13,20 +13,6 @@ import (
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
-// sampler is what another worker published of a version, in this one's memory.
-type sampler struct {
-	fingerprint string // model.Programs.SamplerFingerprint
-	policy      *model.State
-}
-
-// dropSampler frees what another worker published.
-func (e *Engine) dropSampler() {
-	if e.sampler != nil {
-		e.sampler.policy.Free()
-		e.sampler = nil
-	}
-}
-
 // Publish stores what the sampler's programs read of the resident version, beside the tables of
 // the iteration that it samples. No manifest names it: it is an orphan once the iteration is
 // committed.

@@ -2,7 +2,6 @@ package device
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Restore makes the worker hold a policy version: from memory, or from the newest
@@ -118,94 +116,6 @@ func (d *Device) lend(ctx context.Context, w *work, u logEntry, others map[strin
 	}
 	others[u.run.Spec.Digest] = by
 	return by, nil
-}
-
-// fit checks that this build's programs may continue: they are the programs recorded last, except at
-// the fork point of a branch that adopts others; and those of every update of this run that
-// would be applied again, which no other program may do.
-func (l updateLog) fit(in activities.RestoreInput, present map[string]string) error {
-	if !in.Adopt {
-		if err := activities.SamePrograms(l.programs, present); err != nil {
-			return err
-		}
-	}
-	for _, u := range l.updates {
-		if u.run.ID != in.Version.Run.ID {
-			continue // lend checks another run's
-		}
-		if err := activities.SamePrograms(u.programs, present); err != nil {
-			return fmt.Errorf("the update of iteration %d cannot be applied again: %w", u.iteration, err)
-		}
-	}
-	return nil
-}
-
-// logEntry is a recorded update: enough to apply it again.
-type logEntry struct {
-	run           activities.Run // whose update it was
-	programs      map[string]string
-	branch        int
-	iteration     int
-	before, after string
-	batch         store.Ref
-	settings      spec.Settings
-}
-
-// input is that of the update, from its beginning.
-func (u logEntry) input() activities.UpdateInput {
-	return activities.UpdateInput{
-		Policy: activities.Version{Run: u.run, Branch: u.branch, Version: u.iteration, State: u.before}, Batch: u.batch, Settings: u.settings,
-	}
-}
-
-// updateLog is the part of the write-ahead log after a stored state.
-type updateLog struct {
-	from     int                // version of the stored state
-	snapshot *store.SnapshotRef // nil: the base model with zero moments
-	updates  []logEntry         // of iterations from, from+1, …; an iteration has one, several or none
-	programs map[string]string  // hashes recorded last; nil if nothing is committed
-	frozen   string             // fingerprint of the base model below adapters, if one is recorded
-}
-
-// log finds what the goal version is rebuilt from, and the goal's fingerprint.
-func (d *Device) log(ctx context.Context, in activities.RestoreInput) (goal string, log updateLog, err error) {
-	goal = in.Version.State
-	if in.Head != nil {
-		found, err := store.FindRebuild(ctx, d.Store, *in.Head)
-		if err != nil {
-			return "", log, err
-		}
-		if found.Head.Run == in.Version.Run.ID {
-			log.programs = found.Head.Programs
-		}
-		log.frozen = found.Head.Base.Frozen
-		if log.snapshot = found.Snapshot; log.snapshot != nil {
-			log.from = log.snapshot.Version
-		}
-		for _, link := range found.Again {
-			m := link.Manifest
-			e := logEntry{
-				run: activities.Run{ID: m.Run, Spec: m.Spec, Base: in.Version.Run.Base}, programs: m.Programs,
-				branch: m.Branch, iteration: m.Iteration, after: m.StateBefore,
-			}
-			if err := json.Unmarshal(m.Settings, &e.settings); err != nil {
-				return "", log, fmt.Errorf("settings of iteration %d: %w", m.Iteration, err)
-			}
-			for _, u := range m.Updates() { // none if no row was selected: the state stayed
-				e.before, e.after, e.batch = e.after, u.State, u.Batch
-				log.updates = append(log.updates, e)
-			}
-		}
-	}
-	made := in.Passed
-	if in.Pending != nil {
-		made = append(made[:len(made):len(made)], *in.Pending)
-	}
-	for _, p := range made {
-		log.updates = append(log.updates, logEntry{run: in.Version.Run, branch: in.Version.Branch, iteration: in.Version.Version, before: goal, after: p.State, batch: p.Batch, settings: p.Settings})
-		goal = p.State
-	}
-	return goal, log, nil
 }
 
 // startingPoint makes the engine hold the latest state it can without
@@ -381,45 +291,4 @@ func (w *work) referenceAt(ctx context.Context, s store.Store, run activities.Ru
 		return model.Source{}, fmt.Errorf("reference: version %d: %w", m.Snapshot.Version, err)
 	}
 	return folder.policy()
-}
-
-// lower lowers all programs of the run, and gives their hashes.
-func (w *work) lower(run activities.Run) (hashes map[string]string, err error) {
-	begin := time.Now()
-	defer func() {
-		took := time.Since(begin).Seconds()
-		w.measured.CompileSeconds += took
-		w.measured.LowerSeconds += took
-	}()
-	all, err := w.engine.all(w.Context, run)
-	if err != nil {
-		return nil, err
-	}
-	hashes = map[string]string{}
-	for _, p := range all {
-		lowered, err := p.programs.Hashes()
-		if err != nil {
-			return nil, fmt.Errorf("hash the programs of %s: %w", p.name, err)
-		}
-		for name, hash := range lowered {
-			hashes[p.name+"."+name] = hash
-		}
-	}
-	return hashes, nil
-}
-
-// compile compiles all programs of the run, or takes them from the cache.
-func (w *work) compile(ctx context.Context, run activities.Run) error {
-	begin := time.Now()
-	defer func() { w.measured.CompileSeconds += time.Since(begin).Seconds() }()
-	all, err := w.engine.all(w.Context, run)
-	if err != nil {
-		return err
-	}
-	for _, p := range all {
-		if err := p.programs.Compile(ctx, nil); err != nil {
-			return fmt.Errorf("compile the programs of %s: %w", p.name, err)
-		}
-	}
-	return nil
 }

@@ -1,9 +1,6 @@
 package device
 
 import (
-	"context"
-
-	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/loss/terms"
@@ -38,19 +35,6 @@ func secondConfig(rc *run.Context) model.Config {
 	return rc.Config.PRM()
 }
 
-// secondFor gives the programs of a run's second network, on the rows of its updates.
-func (e *Engine) secondFor(rc *run.Context, run activities.Run) (*model.Programs, error) {
-	return e.prepared(secondKey(rc, run), rc, run)
-}
-
-func secondKey(rc *run.Context, run activities.Run) programsKey {
-	s, c := rc.Shapes(rc.Training, 1), rc.Train.Credit
-	return programsKey{base: run.Base.Digest, lora: rc.Config.LoRA, second: secondOf(c), values: c.Values(), shapes: model.Shapes{
-		MicroBatch: s.MicroBatch, Sequence: s.Sequence, Narrower: s.Narrower, ComputeDtype: s.ComputeDtype, Keep: s.Keep, Sharded: s.Sharded,
-		Loss: model.LossOptions{Value: valueLoss(c)},
-	}}
-}
-
 // valueLoss is the name of the critic's loss, if it is not the usual one.
 func valueLoss(c spec.Credit) string {
 	if c.Promises() {
@@ -80,32 +64,4 @@ func criticSettings(s spec.Settings) model.CriticSettings {
 // prmSettings are the knobs of a process reward model's step.
 func prmSettings(s spec.Settings) model.Settings {
 	return model.Settings{Optimizer: secondOptimizer(s), Temperature: float32(s.Rollout.Temperature)}
-}
-
-// learnPreferences does the next micro-batch of the process reward model's step, and the step if it
-// was the last. It is one step over all rows of the batch, before the policy's: then the log-probs
-// that the preferences were computed from are those of the parameters that learn.
-func (u *update) learnPreferences(ctx context.Context, e *Engine, b *begunUpdate) error {
-	if b.prm == nil {
-		batches, err := run.Preferences(run.Picked(u.rows, u.preferred), u.policy.Shapes())
-		if err != nil {
-			return err
-		}
-		if b.prm, err = u.prm.Gradient(batches, u.prefer); err != nil {
-			return err
-		}
-		if err := b.prm.Shard(u.shards); err != nil {
-			return err
-		}
-	}
-	next, m, added, err := add(ctx, b.prm, e.second)
-	if err != nil {
-		return err
-	}
-	b.done += added
-	if next != nil {
-		e.hold(e.state, next)
-		b.prm, b.made.prm = nil, &m
-	}
-	return nil
 }

@@ -2,7 +2,6 @@ package device
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -14,9 +13,6 @@ import (
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
-
-// errUnrepeatable says that the device computes other bits when it computes the same again.
-var errUnrepeatable = errors.New("self-test: device does not repeat its bits")
 
 const (
 	// selfTestBatches are the micro-batches of the self-test's update.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -19,12 +18,49 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// keyOf addresses an update by its inputs.
-func keyOf(in activities.UpdateInput) (updateKey, error) {
-	digest, err := run.DigestOf(in.Settings)
-	return updateKey{
-		parent: in.Policy.State, batch: in.Batch.Digest, settings: digest, branch: in.Policy.Branch, iteration: in.Policy.Version,
-	}, err
+// Update makes version n+1 from version n and the batch, or a piece of it. What a piece
+// leaves is in the worker's memory alone. A worker that made the version or the piece before
+// answers from memory; a piece that does not follow on what is there is an ErrNotResident.
+func (d *Device) Update(ctx context.Context, in activities.UpdateInput) (_ activities.UpdateResult, err error) {
+	defer run.Edge(ctx, &err, "update version %d of run %s", in.Policy.Version, in.Policy.Run.ID)
+	w, done, err := d.begin(ctx, in.Policy.Run)
+	if err != nil {
+		return activities.UpdateResult{}, err
+	}
+	defer done(&err)
+	key, err := keyOf(in)
+	if err != nil {
+		return activities.UpdateResult{}, err
+	}
+	r, known := d.Engine.remembered(key, in)
+	if !known {
+		begun := time.Now()
+		if r, err = w.apply(ctx, d.Store, in, w.bound(in.MaxSeconds)); err != nil {
+			return activities.UpdateResult{}, err
+		}
+		w.countAgain(in, r, time.Since(begun))
+		if r.Begun == nil {
+			d.Engine.remember(key, r)
+		}
+	}
+	r.Telemetry = w.telemetry()
+	return r, nil
+}
+
+// countAgain counts what a piece has done for a second time, because the worker that had done
+// it was lost.
+func (w *work) countAgain(in activities.UpdateInput, r activities.UpdateResult, took time.Duration) {
+	if in.Begun == nil || in.Begun.Lost <= in.Begun.Done {
+		return
+	}
+	from, to := in.Begun.Done, in.Begun.Of
+	if r.Begun != nil {
+		to = r.Begun.Done
+	}
+	if from == 0 {
+		w.measured.Recomputed++
+	}
+	w.measured.RecomputeSeconds += took.Seconds() * float64(min(to, in.Begun.Lost)-from) / float64(to-from)
 }
 
 // bound is where a piece of an update ends: after so many rows, or with the first
@@ -290,65 +326,6 @@ func klCoefficient(u spec.Update) float32 {
 	return float32(u.KLCoefficient)
 }
 
-// stepped are the optimizer steps of an update that were made so far.
-type stepped struct {
-	rows   int
-	micro  int64
-	policy []model.UpdateMetrics
-	// critic has the metrics of the critic's steps; empty without a critic.
-	critic []model.CriticMetrics
-	// prm has the metrics of the process reward model's step; nil before it, and without one.
-	prm *model.UpdateMetrics
-}
-
-func (t *stepped) counts() store.UpdateCounts {
-	c := store.UpdateCounts{Rows: int64(t.rows), MicroBatches: t.micro}
-	for _, m := range t.policy {
-		c.Tokens += int64(m.Tokens)
-		if m.Skipped {
-			c.SkippedTotal++
-		} else {
-			c.Steps++
-		}
-	}
-	// With a second network that made its steps the state is another, whatever the policy did.
-	c.Skipped = c.Steps == 0 && t.criticSkipped() == len(t.critic) && (t.prm == nil || t.prm.Skipped)
-	return c
-}
-
-// criticSkipped counts the critic's steps that were not finite.
-func (t *stepped) criticSkipped() int {
-	skipped := 0
-	for _, m := range t.critic {
-		if m.Skipped {
-			skipped++
-		}
-	}
-	return skipped
-}
-
-// mean is a figure's mean over the policy's steps.
-func (t *stepped) mean(of func(model.UpdateMetrics) float64) canon.Float { return meanOf(t.policy, of) }
-
-// likelihood is the mean supervised part of the loss over the policy's steps that had one.
-func (t *stepped) likelihood() float64 {
-	sum, n := 0.0, 0.0
-	for _, m := range t.policy {
-		if own := m.Own[terms.SupervisedLoss]; own != 0 {
-			sum, n = sum+own, n+1
-		}
-	}
-	return sum / max(n, 1)
-}
-
-func meanOf[M any](made []M, of func(M) float64) canon.Float {
-	sum := 0.0
-	for _, m := range made {
-		sum += of(m)
-	}
-	return canon.Float(sum / float64(len(made)))
-}
-
 // guardMetrics are the metrics that guards of the loss have of their own.
 func guardMetrics(t spec.Train) []string {
 	var out []string
@@ -385,39 +362,5 @@ func (u *update) metrics(t spec.Train, made stepped) activities.Metrics {
 	if u.prm != nil {
 		out["prm/lr"] = canon.Float(u.prefer.LearningRate)
 	}
-	return out
-}
-
-// metrics are the means over the steps, as verl's, and the largest ratio.
-func (t *stepped) metrics() activities.Metrics {
-	ratio := 0.0
-	for _, m := range t.policy {
-		ratio = math.Max(ratio, m.RatioMax)
-	}
-	out := activities.Metrics{
-		"actor/loss":              t.mean(func(m model.UpdateMetrics) float64 { return m.Loss }),
-		"actor/pg_loss":           t.mean(func(m model.UpdateMetrics) float64 { return m.PolicyLoss }),
-		"actor/grad_norm":         t.mean(func(m model.UpdateMetrics) float64 { return m.GradNorm }),
-		"actor/pg_clipfrac":       t.mean(func(m model.UpdateMetrics) float64 { return m.ClipFraction }),
-		"actor/pg_clipfrac_lower": t.mean(func(m model.UpdateMetrics) float64 { return m.DualClipFraction }),
-		"actor/ppo_kl":            t.mean(func(m model.UpdateMetrics) float64 { return m.BehaviourKL }),
-		"actor/approx_kl":         t.mean(func(m model.UpdateMetrics) float64 { return m.ApproxKL }),
-		"actor/ratio_max":         canon.Float(ratio),
-		"actor/skipped":           canon.Float(float64(t.counts().SkippedTotal)),
-	}
-	if t.prm != nil {
-		out["prm/grad_norm"], out["prm/skipped"] = canon.Float(t.prm.GradNorm), 0
-		if t.prm.Skipped {
-			out["prm/skipped"] = 1
-		}
-	}
-	if len(t.critic) == 0 {
-		return out
-	}
-	out["critic/vf_loss"] = meanOf(t.critic, func(m model.CriticMetrics) float64 { return m.Loss })
-	out["critic/vf_clipfrac"] = meanOf(t.critic, func(m model.CriticMetrics) float64 { return m.ClipFraction })
-	out["critic/vpred_mean"] = meanOf(t.critic, func(m model.CriticMetrics) float64 { return m.ValueMean })
-	out["critic/grad_norm"] = meanOf(t.critic, func(m model.CriticMetrics) float64 { return m.GradNorm })
-	out["critic/skipped"] = canon.Float(float64(t.criticSkipped()))
 	return out
 }

@@ -11,28 +11,6 @@ import (
 	"github.com/reprise-rl/reprise/model"
 )
 
-// frozenBase is the weights of a run's base model, which its adapters are over.
-type frozenBase struct {
-	*model.Base
-	fingerprint string // of the weights as they are on the device
-}
-
-// dropFrozen gives up the frozen base model. States that are over it keep its memory.
-func (e *Engine) dropFrozen() {
-	if e.frozen != nil {
-		e.frozen.Free()
-		e.frozen = nil
-	}
-}
-
-// frozenFingerprint is the fingerprint of the frozen base model, empty without one.
-func (e *Engine) frozenFingerprint() string {
-	if e.frozen == nil {
-		return ""
-	}
-	return e.frozen.fingerprint
-}
-
 // version0 gives version 0 of a run: the base model or, of a run with adapters, those over it.
 // They are in the base model's folder if they were imported or taught, else new ones.
 func (w *work) version0(ctx context.Context, s store.Store, of activities.Run) (model.Source, error) {
