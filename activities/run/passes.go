@@ -48,7 +48,11 @@ func Corrections(rows []episode.TrajectoryRow, before, after []episode.ScoreRow,
 		was, is = append(was, ofTurn(before[i].LogProbs, r.SampledLengths, updated)), append(is, ofTurn(after[i].LogProbs, r.SampledLengths, updated))
 	}
 	low, high := p.Clip()
-	next, ratios, err := methods.Order(p.Order).Correct(m, was, is, low, high)
+	order := methods.Order(p.Order)
+	if order.Correct == nil {
+		return nil, fmt.Errorf("no order of passes is named %q: %w", p.Order, store.ErrInvalid)
+	}
+	next, ratios, err := order.Correct(m, was, is, low, high)
 	if errors.Is(err, credit.ErrNotFinite) {
 		next = slices.Repeat([]float64{math.NaN()}, len(rows))
 		ratios = next

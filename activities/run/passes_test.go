@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/batch"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -40,37 +41,38 @@ func logProbs(rows []episode.TrajectoryRow, turn int, less ...float64) (out []ep
 // A correction follows the ratio of the turn that the pass before updated. A row without that turn keeps what it had
 // from the passes before.
 func TestCorrections(t *testing.T) {
+	methodstest.Needs(t, "turns_reversed")
 	rows := passed()
 	before := logProbs(rows, 0)
 	// The third turn is updated: the second row has it.
-	first, err := Corrections(rows, before, logProbs(rows, 3, .5, -.125, .5), nil, 3, spec.Passes{})
+	first, err := Corrections(rows, before, logProbs(rows, 3, .5, -.125, .5), nil, 3, spec.Passes{Order: "turns_reversed"})
 	require.NoError(t, err)
 	require.Equal(t, []CorrectionRow{{4, 1, 1}, {7, math.Exp(.125), math.Exp(.125)}, {9, 1, 1}}, first)
 	// Then the second: the first two rows have it. The third one's ratio is far above the bounds.
 	first[2].Correction = 1.1
-	second, err := Corrections(rows, before, logProbs(rows, 2, .0625, -.03125, 9), first, 2, spec.Passes{})
+	second, err := Corrections(rows, before, logProbs(rows, 2, .0625, -.03125, 9), first, 2, spec.Passes{Order: "turns_reversed"})
 	require.NoError(t, err)
 	require.Equal(t, []int32{4, 7, 9}, []int32{second[0].Row, second[1].Row, second[2].Row})
 	require.InDelta(t, math.Exp(-.0625), second[0].Correction, 1e-15)
 	require.InDelta(t, math.Exp(.125+.03125), second[1].Correction, 1e-15)
 	require.Equal(t, CorrectionRow{9, 1.1, 1}, second[2], "it has no such turn")
 	// Bounds are the spec's, or 0.2 on either side.
-	third, err := Corrections(rows, before, logProbs(rows, 1, -9, 9, 0), second, 1, spec.Passes{})
+	third, err := Corrections(rows, before, logProbs(rows, 1, -9, 9, 0), second, 1, spec.Passes{Order: "turns_reversed"})
 	require.NoError(t, err)
 	require.InDeltaSlice(t, []float64{1.2 * math.Exp(-.0625), .8 * math.Exp(.15625), 1.1}, []float64{third[0].Correction, third[1].Correction, third[2].Correction}, 1e-15)
 	require.InDelta(t, math.Exp(9), third[0].Ratio, 1e-9, "not clipped")
-	third, err = Corrections(rows, before, logProbs(rows, 1, -9, 9, 0), nil, 1, spec.Passes{ClipLow: .5, ClipHigh: .25})
+	third, err = Corrections(rows, before, logProbs(rows, 1, -9, 9, 0), nil, 1, spec.Passes{Order: "turns_reversed", ClipLow: .5, ClipHigh: .25})
 	require.NoError(t, err)
 	require.Equal(t, []float64{1.25, .5, 1}, []float64{third[0].Correction, third[1].Correction, third[2].Correction})
 
 	sameBytes(t, func() []CorrectionRow {
-		again, err := Corrections(rows, before, logProbs(rows, 1, -9, 9, 0), second, 1, spec.Passes{})
+		again, err := Corrections(rows, before, logProbs(rows, 1, -9, 9, 0), second, 1, spec.Passes{Order: "turns_reversed"})
 		require.NoError(t, err)
 		return again
 	})
 
 	// One log-prob that is not finite spoils all, as in advantages.
-	spoiled, err := Corrections(rows, before, logProbs(rows, 1, math.NaN(), 0, 0), nil, 1, spec.Passes{})
+	spoiled, err := Corrections(rows, before, logProbs(rows, 1, math.NaN(), 0, 0), nil, 1, spec.Passes{Order: "turns_reversed"})
 	require.NoError(t, err)
 	for i, c := range spoiled {
 		require.Equal(t, rows[i].Row, c.Row)
@@ -80,6 +82,7 @@ func TestCorrections(t *testing.T) {
 
 // Scores and corrections of other rows are refused.
 func TestCorrectionsThatDoNotFit(t *testing.T) {
+	methodstest.Needs(t, "turns_reversed")
 	rows := passed()
 	scores := func() []episode.ScoreRow { return logProbs(rows, 0) }
 	moved := func() []episode.ScoreRow { s := scores(); s[1].Row = 8; return s }
@@ -95,10 +98,12 @@ func TestCorrectionsThatDoNotFit(t *testing.T) {
 		"another correction":  {scores(), scores(), []CorrectionRow{{4, 1, 1}, {8, 1, 1}, {9, 1, 1}}},
 		"corrections swapped": {scores(), scores(), []CorrectionRow{{7, 1, 1}, {4, 1, 1}, {9, 1, 1}}},
 	} {
-		_, err := Corrections(rows, c.before, c.after, c.last, 1, spec.Passes{})
+		_, err := Corrections(rows, c.before, c.after, c.last, 1, spec.Passes{Order: "turns_reversed"})
 		require.ErrorIs(t, err, store.ErrInvalid, name)
 	}
-	_, err := Corrections(rows, scores(), scores(), nil, 1, spec.Passes{ClipLow: 2})
+	_, err := Corrections(rows, scores(), scores(), nil, 1, spec.Passes{Order: "turns"})
+	require.ErrorContains(t, err, `no order of passes is named "turns"`)
+	_, err = Corrections(rows, scores(), scores(), nil, 1, spec.Passes{Order: "turns_reversed", ClipLow: 2})
 	require.ErrorIs(t, err, store.ErrInvalid)
 }
 
