@@ -194,7 +194,7 @@ type method struct{ field, name string }
 
 // entry finds the entries of a room, and fields the field of a spec that names one of a type.
 var (
-	entry  = regexp.MustCompile(`(credit\.Algorithm|search\.Method|credit\.Passes)\{\s*Name: "(\w+)"`)
+	entry  = regexp.MustCompile(`(credit\.Algorithm|search\.Method|credit\.Passes)\{\s*Name:\s+"(\w+)"`)
 	fields = map[string]string{"credit.Algorithm": "credit.algorithm", "search.Method": "rollout.search", "credit.Passes": "update.passes.order"}
 )
 

@@ -391,7 +391,9 @@ func TestEveryRelation(t *testing.T) {
 			}
 		})
 	}
-	require.Len(t, relationCases, len(relations), "the table has relations that are gone")
+	if methodstest.Whole() { // else a method that is not there has some
+		require.Len(t, relationCases, len(relations), "the table has relations that are gone")
+	}
 }
 
 func problemsOf(t *testing.T, document string) Problems {
