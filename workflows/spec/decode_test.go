@@ -52,8 +52,10 @@ func TestDecodeReportsEveryProblem(t *testing.T) {
 			require.NoError(t, err)
 			train, err := spec.Decode(document, known)
 			require.Error(t, err)
-			if want, err := os.ReadFile(strings.TrimSuffix(file, ".json") + ".txt"); err == nil && methodstest.Mentions(string(document)+string(want)) {
-				t.Skip("it names a method that is not there")
+			if want, err := os.ReadFile(strings.TrimSuffix(file, ".json") + ".txt"); err == nil {
+				if methodstest.Mentions(string(document)+string(want)) || !methodstest.Whole() && strings.Contains(string(want), "an unknown key") {
+					t.Skip("it names a method that is not there, or lists the fields of all")
+				}
 			}
 			var problems spec.Problems
 			require.ErrorAs(t, err, &problems)

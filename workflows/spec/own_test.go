@@ -50,6 +50,7 @@ func TestOwnOptionsStandBesideTheOthers(t *testing.T) {
 
 // A difference of an option that one spec leaves out has its zero.
 func TestDiffOfOwnOptions(t *testing.T) {
+	methodstest.Needs(t, "istar", "agent_prm")
 	one := Default(FromStarter)
 	other := one
 	other.Credit.Own = option.Values{"beta": 0.5, "code_form": true}
