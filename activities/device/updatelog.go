@@ -30,7 +30,7 @@ type logEntry struct {
 	settings      spec.Settings
 }
 
-// input is that of the update, from its beginning.
+// input is what Update was called with.
 func (u logEntry) input() activities.UpdateInput {
 	return activities.UpdateInput{
 		Policy: activities.Version{Run: u.run, Branch: u.branch, Version: u.iteration, State: u.before}, Batch: u.batch, Settings: u.settings,

@@ -146,6 +146,9 @@ func TestTheTableHasTheNames(t *testing.T) {
 	for _, o := range methods.Orders {
 		got = append(got, o.Name+" passes")
 	}
+	for _, o := range methods.Options() {
+		got = append(got, o.Name+" option")
+	}
 	require.Equal(t, want, got)
 }
 
@@ -178,7 +181,7 @@ func TestAlgorithmsAreDescribed(t *testing.T) {
 		require.NotContains(t, a.By+a.Formula+a.Paper, "|", "it would end a cell of the docs: %s", a.Name)
 		text, err := os.ReadFile(a.File)
 		require.NoError(t, err)
-		require.Contains(t, string(text), `Name: "`+a.Name+`"`, "%s has the entry", a.File)
+		require.Regexp(t, `Name:\s+"`+a.Name+`"`, string(text), a.File+" has the entry")
 	}
 	_, _, err := methods.Compute(credit.Input{}, credit.Options{Algorithm: "luck"})
 	require.ErrorIs(t, err, credit.ErrInput)

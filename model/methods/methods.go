@@ -1,5 +1,5 @@
 // Package methods is the table of methods: each is a folder below this one and a line here. The spec,
-// the credit step, the benches, the tests and the docs range over the table; nothing else names a method.
+// the steps, the benches, the tests and the docs range over the table.
 //
 // It is pure: workflows link it.
 package methods
@@ -67,11 +67,8 @@ var Searches = []search.Method{
 
 // Search is the search of a name; empty if there is none.
 func Search(name string) search.Method {
-	at := slices.IndexFunc(Searches, func(s search.Method) bool { return s.Name == name })
-	if at < 0 {
-		return search.Method{}
-	}
-	return Searches[at]
+	s, _ := find(Searches, func(s search.Method) bool { return s.Name == name })
+	return s
 }
 
 // Orders are all ways to make an update in several passes.
@@ -81,20 +78,20 @@ var Orders = []credit.Passes{
 
 // Order is the one of a name; empty if there is none.
 func Order(name string) credit.Passes {
-	at := slices.IndexFunc(Orders, func(o credit.Passes) bool { return o.Name == name })
-	if at < 0 {
-		return credit.Passes{}
-	}
-	return Orders[at]
+	o, _ := find(Orders, func(o credit.Passes) bool { return o.Name == name })
+	return o
 }
 
 // Find returns the algorithm of a name; false if there is none.
 func Find(name string) (credit.Algorithm, bool) {
-	at := slices.IndexFunc(Algorithms, func(a credit.Algorithm) bool { return a.Name == name })
-	if at < 0 {
-		return credit.Algorithm{}, false
+	return find(Algorithms, func(a credit.Algorithm) bool { return a.Name == name })
+}
+
+func find[T any](table []T, is func(T) bool) (entry T, found bool) {
+	if at := slices.IndexFunc(table, is); at >= 0 {
+		return table[at], true
 	}
-	return Algorithms[at], true
+	return entry, false
 }
 
 // Compute applies the algorithm that the options name. An unknown name is an error of

@@ -15,19 +15,23 @@ const (
 var (
 	TreesOption = option.Option{
 		Section: option.Rollout, Name: "trees", Whole: true, Low: 1, High: 1024, Source: "Tree-GRPO: M",
-		Doc: "How many trees a group has with `rollout.search` tree, pivots or entropy, each with one trajectory from its root. Left out: 2; 8 with pivots and entropy.",
+		Doc: "How many trees a group has with `rollout.search` tree, pivots or entropy, each with one trajectory from its root. Left out: 2; " +
+			"8 with pivots and entropy.",
 	}
 	BranchesOption = option.Option{
 		Section: option.Rollout, Name: "branches", Whole: true, Low: 1, High: 1024, Source: "Tree-GRPO: N",
-		Doc: "How many branches grow from each tree in an expansion, or from a pivot; with entropy, how many can begin after one turn of a trajectory. Left out: 2; 8 with pivots, 1 with entropy.",
+		Doc: "How many branches grow from each tree in an expansion, or from a pivot; with entropy, how many can begin after one turn of a " +
+			"trajectory. Left out: 2; 8 with pivots, 1 with entropy.",
 	}
 	ExpansionsOption = option.Option{
 		Section: option.Rollout, Name: "expansions", Whole: true, Low: 1, High: 16, Source: "Tree-GRPO: L",
-		Doc: "How often trees are expanded. A group is rollout.trees × (1 + rollout.branches × rollout.expansions) trajectories, but with entropy, and a rollout takes so many more passes over its turns. Left out: 1.",
+		Doc: "How often trees are expanded. A group is rollout.trees × (1 + rollout.branches × rollout.expansions) trajectories, but with " +
+			"entropy, and a rollout takes so many more passes over its turns. Left out: 1.",
 	}
 	OutcomesOption = option.Option{
 		Section: option.Rollout, Name: "outcomes", Choices: []string{FreshOutcomes, SharedOutcomes}, Source: option.Ours,
-		Doc: "What branches meet where chance decides: fresh is luck of their own from their first turn on, shared is the luck of the tree's first trajectory, so that the k-th action of each meets the same. Left out: fresh.",
+		Doc: "What branches meet where chance decides: fresh is luck of their own from their first turn on, shared is the luck of the tree's " +
+			"first trajectory, so that the k-th action of each meets the same. Left out: fresh.",
 	}
 )
 

@@ -119,7 +119,7 @@ func TestRelationsReadKnownPaths(t *testing.T) {
 	for _, r := range relations {
 		for _, path := range r.paths {
 			_, ok := field(reflect.ValueOf(every), path, false)
-			require.True(t, ok, path)
+			require.True(t, ok || methodstest.Mentions(path), path)
 		}
 	}
 }

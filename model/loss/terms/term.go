@@ -55,7 +55,7 @@ type Term struct {
 
 // Knob is a number that a term reads: an input of its programs, so that a change compiles nothing.
 type Knob struct {
-	// Name is that of the spec's field, in the section update, if Doc is not empty.
+	// Name is the knob's. If Doc is not empty, the spec has a field of that name in its section update.
 	Name string
 	// Low and High bound it; Low itself is not allowed.
 	Low, High float64

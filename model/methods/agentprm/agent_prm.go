@@ -12,8 +12,9 @@ var codeForm = credit.CodeForm("In agent_prm: outcomes of −1 and 1, discounted
 // Entry is the method in the table.
 var Entry = credit.Algorithm{
 	Name: "agent_prm", By: "what a process reward model promises of each turn, among the group's promises of that turn (AgentPRM)",
-	Formula: "A_k = z(Q_φ(s_k, a_k) among those of G at turn k), z = (Q − mean) / (std + ε); φ learns mean γ^(K−1−k)·success over the visits of (s, a)",
-	Paper:   "AgentPRM, arXiv 2502.10325", File: "agentprm/agent_prm.go",
+	Formula: "A_k = z(Q_φ(s_k, a_k) among those of G at turn k), z = (Q − mean) / (std + ε); φ learns mean γ^(K−1−k)·success over the " +
+		"visits of (s, a)",
+	Paper: "AgentPRM, arXiv 2502.10325", File: "agentprm/agent_prm.go",
 	Compares: true, Critic: true, Promises: true, Reads: []string{"normalize_by_std", "epsilon", "floor", "gamma"}, Own: []option.Option{codeForm},
 	Learns: func(in credit.Input, _ credit.Options) [][]bool {
 		learns := make([][]bool, len(in.Turns))

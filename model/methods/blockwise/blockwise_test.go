@@ -15,7 +15,7 @@ import (
 
 func TestComputeWorked(t *testing.T) { credittest.ComputeWorked(t, Entry) }
 
-// A case's rows have two blocks, and outcome is that of the first.
+// Each row has two blocks; outcome is what the first one achieved.
 func TestBlockwiseGolden(t *testing.T) {
 	type in struct {
 		Rewards     [][]float64

@@ -12,7 +12,8 @@ import (
 var (
 	entropyGain = option.Option{
 		Section: option.Credit, Name: "entropy_gain", Default: 1, High: 100, Above: true, Source: "EMPG (arXiv 2509.09265)",
-		Doc: "How strongly a turn's entropy scales its advantage (%s): by e^(−entropy_gain × h), where h is 0 for the smallest entropy of the batch and 1 for the largest.",
+		Doc: "How strongly a turn's entropy scales its advantage (%s): by e^(−entropy_gain × h), where h is 0 for the smallest entropy of the " +
+			"batch and 1 for the largest.",
 	}
 	futureGain = option.Option{
 		Section: option.Credit, Name: "future_gain", Default: 1, High: 100, Above: true, Source: "EMPG",

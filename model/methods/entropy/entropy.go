@@ -15,7 +15,9 @@ import (
 var (
 	entropyWeight = option.Option{
 		Section: option.Rollout, Name: "entropy_weight", Default: 0.2, High: 100, Above: true, Source: "ARPO (arXiv 2507.19849), its script",
-		Doc: "How much less certainty makes branches likelier with `rollout.search` entropy: one begins if u − entropy_weight × (H − H₀) is at most `rollout.branch_probability`, where u is drawn from [0, 1), H is −log p of the sampled token, averaged over the first 20 tokens of the turn and divided by the logarithm of the vocabulary, and H₀ that of the trajectory's first turn.",
+		Doc: "How much less certainty makes branches likelier with `rollout.search` entropy: one begins if u − entropy_weight × (H − H₀) is " +
+			"at most `rollout.branch_probability`, where u is drawn from [0, 1), H is −log p of the sampled token, averaged over the first 20 " +
+			"tokens of the turn and divided by the logarithm of the vocabulary, and H₀ that of the trajectory's first turn.",
 	}
 	probability = option.Option{
 		Section: option.Rollout, Name: "branch_probability", Default: 0.5, High: 1, Above: true, Source: "ARPO (arXiv 2507.19849), its script",
@@ -32,7 +34,8 @@ const (
 // Search branches where the policy has become less certain.
 var Search = search.Method{
 	Name: "entropy", Source: "entropy: ARPO (arXiv 2507.19849)",
-	Doc:     "`entropy` plays `rollout.trees` trajectories, and more until the group has `rollout.group_size`: they begin after turns of those, rather where the policy had become less certain, and from the beginning where too few do.",
+	Doc: "`entropy` plays `rollout.trees` trajectories, and more until the group has `rollout.group_size`: they begin after turns of " +
+		"those, rather where the policy had become less certain, and from the beginning where too few do.",
 	Options: []option.Option{search.TreesOption, search.BranchesOption, search.OutcomesOption, entropyWeight, probability},
 	Free:    true,
 	Trees: func(v option.Values, groupSize int) search.Trees {
@@ -52,7 +55,8 @@ var Search = search.Method{
 		},
 		{
 			Paths: []string{"rollout.outcomes", "rollout.entropy_weight", "rollout.branch_probability", "rollout.search"},
-			Doc:   "rollout.entropy_weight and rollout.branch_probability are given only if rollout.search is entropy; then rollout.outcomes is not shared.",
+			Doc: "rollout.entropy_weight and rollout.branch_probability are given only if rollout.search is entropy; then rollout.outcomes is " +
+				"not shared.",
 			Broken: func(s search.Setting) (bool, string, string) {
 				if s.Search == "entropy" {
 					return search.OutcomesOption.Choice(s.Rollout) == search.SharedOutcomes,

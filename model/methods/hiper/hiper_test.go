@@ -81,7 +81,7 @@ func TestHiPERWorked(t *testing.T) {
 	golden.Near(t, []float64{.88, .4}, got.High, 1e-12)
 	golden.Near(t, []float64{.6, .6, 1, 1}, got.Choice, 1e-12, "no value of its own: what the segment returns and what follows it")
 
-	// A cut trajectory goes on with its own last values, if that is asked for.
+	// With bootstrap a cut trajectory continues with its own last values.
 	in.Ended = false
 	cut, err := HiPER(in, o)
 	require.NoError(t, err)

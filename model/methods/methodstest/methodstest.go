@@ -10,19 +10,21 @@ import (
 	"unicode"
 
 	"github.com/reprise-rl/reprise/model/methods"
+	"github.com/reprise-rl/reprise/model/option"
 )
 
 // List has the names of all methods in their order, a line each: those of algorithms, with "flat" after it if
-// it leaves out groups of equal returns by default, then those of searches and of orders of passes. The
-// tests of model/methods compare the table with it.
+// it leaves out groups of equal returns by default, then those of searches, of orders of passes and of the
+// options of all. The tests of model/methods compare the table with it.
 //
 //go:embed names.txt
 var List string
 
-// There reports whether a method is in the table.
+// There reports whether a method, or an option of one, is in the table.
 func There(name string) bool {
 	_, ok := methods.Find(name)
-	return ok || methods.Search(name).Name != "" || methods.Order(name).Name != ""
+	return ok || methods.Search(name).Name != "" || methods.Order(name).Name != "" ||
+		slices.ContainsFunc(methods.Options(), func(o option.Option) bool { return o.Name == name })
 }
 
 // names are the methods of the list.

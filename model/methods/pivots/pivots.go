@@ -13,11 +13,13 @@ import (
 var (
 	pivotGamma = option.Option{
 		Section: option.Rollout, Name: "pivot_gamma", Default: 2, High: 100, Above: true, Source: "DEEP-GRPO: γ of its scripts",
-		Doc: "How much late pivots are preferred: the pivot at x, from 0 to 1 at the end of the trajectory, has the weight P × x^pivot_gamma. P is the chance that one of its branches succeeds, which each iteration fits anew to the newest 10,000 pivots.",
+		Doc: "How much late pivots are preferred: the pivot at x, from 0 to 1 at the end of the trajectory, has the weight P × x^pivot_gamma. " +
+			"P is the chance that one of its branches succeeds, which each iteration fits anew to the newest 10,000 pivots.",
 	}
 	branchWeight = option.Option{
 		Section: option.Update, Name: "branch_weight", Default: 1, High: 100, Above: true, Source: "DEEP-GRPO (arXiv 2602.14169): λ",
-		Doc: "The weight of branches with `rollout.search` pivots: the loss is the mean over the tokens of trajectories from the root, and so many times the mean over those of branches.",
+		Doc: "The weight of branches with `rollout.search` pivots: the loss is the mean over the tokens of trajectories from the root, and so " +
+			"many times the mean over those of branches.",
 	}
 )
 
@@ -30,7 +32,8 @@ const (
 // Search samples failed trajectories again from a pivot.
 var Search = search.Method{
 	Name: "pivots", Source: "pivots: DEEP-GRPO (arXiv 2602.14169)",
-	Doc:     "`pivots` plays `rollout.trees` trajectories, and from each that has no reward above 0 `rollout.branches` more, which all begin after one of its turns: the pivot.",
+	Doc: "`pivots` plays `rollout.trees` trajectories, and from each that has no reward above 0 `rollout.branches` more, which all " +
+		"begin after one of its turns: the pivot.",
 	Options: []option.Option{search.TreesOption, search.BranchesOption, search.OutcomesOption, pivotGamma, branchWeight},
 	Credit:  Entry.Name, Roots: true, Memory: "pivots", Weight: branchWeight.Number,
 	Trees: func(v option.Values, _ int) search.Trees {
@@ -43,7 +46,8 @@ var Search = search.Method{
 	Rules: []search.Rule{
 		{
 			Paths: []string{"rollout.search", "update.aggregation", "update.minibatch", "freshness.replay_iterations"},
-			Doc:   "update.aggregation is token_mean, update.minibatch 0 and freshness.replay_iterations 0 if rollout.search is pivots: the loss has a mean over the tokens of trajectories and one over those of branches.",
+			Doc: "update.aggregation is token_mean, update.minibatch 0 and freshness.replay_iterations 0 if rollout.search is pivots: the loss " +
+				"has a mean over the tokens of trajectories and one over those of branches.",
 			Broken: func(s search.Setting) (bool, string, string) {
 				return s.Search == "pivots" && (s.Aggregation != "token_mean" || s.Minibatch != 0 || s.Replay != 0),
 					fmt.Sprintf("%q with %q, minibatches of %d and %d replayed iterations", s.Search, s.Aggregation, s.Minibatch, s.Replay),

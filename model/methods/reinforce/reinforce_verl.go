@@ -4,7 +4,8 @@ import "github.com/reprise-rl/reprise/model/credit"
 
 // EntryVerl is the method in the table.
 var EntryVerl = credit.Algorithm{
-	Name: "reinforce_pp_verl", By: "the batch's mean and standard deviation, of returns that end with a turn (REINFORCE++ as verl computes it)",
+	Name:    "reinforce_pp_verl",
+	By:      "the batch's mean and standard deviation, of returns that end with a turn (REINFORCE++ as verl computes it)",
 	Formula: "A_t = w(Σ_{k≥t, same turn} γ^{k−t} r_k)", Paper: "verl, compute_reinforce_plus_plus_outcome_advantage", File: "reinforce/reinforce_verl.go",
 	Reads: []string{"gamma", "reward_at"},
 	Compute: func(in credit.Input, o credit.Options) ([][]float64, [][]float64, error) {

@@ -20,7 +20,9 @@ const (
 // Search grows trees: trajectories that begin as branches of others (Tree-GRPO, arXiv 2509.21240).
 var Search = search.Method{
 	Name: "tree", Source: "tree: Tree-GRPO (arXiv 2509.21240)",
-	Doc:     "`tree` keeps all: it plays `rollout.trees` trajectories of a group to their end, and then, `rollout.expansions` times, `rollout.branches` more from each of their trees, which begin after turns that are drawn among those that another one follows, and the beginning.",
+	Doc: "`tree` keeps all: it plays `rollout.trees` trajectories of a group to their end, and then, `rollout.expansions` times, " +
+		"`rollout.branches` more from each of their trees, which begin after turns that are drawn among those that another one follows, and " +
+		"the beginning.",
 	Options: []option.Option{search.TreesOption, search.BranchesOption, search.ExpansionsOption, search.OutcomesOption},
 	Trees: func(v option.Values, _ int) search.Trees {
 		return search.Trees{

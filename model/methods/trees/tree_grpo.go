@@ -11,7 +11,8 @@ import (
 // Without it the z of the tree and of the group are added, as in the paper.
 var treesAlone = option.Option{
 	Section: option.Credit, Name: "trees_alone", Switch: true, Source: "Tree-GRPO (arXiv 2509.21240); its code: true",
-	Doc: "Compares the leaves of a tree with each other alone (%s): the group's z is normalised again in the tree, and how good a tree is beside others is lost.",
+	Doc: "Compares the leaves of a tree with each other alone (%s): the group's z is normalised again in the tree, and how good a tree is " +
+		"beside others is lost.",
 }
 
 // Entry is the method in the table.

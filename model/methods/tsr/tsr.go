@@ -12,11 +12,13 @@ import (
 var (
 	beam = option.Option{
 		Section: option.Rollout, Name: "beam", Whole: true, Default: 2, Low: 1, High: 1024, Source: "TSR",
-		Doc: "How many prefixes a search with `rollout.search` beam keeps after a turn. A group has `rollout.group_size` / `rollout.beam` searches.",
+		Doc: "How many prefixes a search with `rollout.search` beam keeps after a turn. A group has `rollout.group_size` / `rollout.beam` " +
+			"searches.",
 	}
 	candidates = option.Option{
 		Section: option.Rollout, Name: "candidates", Whole: true, Default: 4, Low: 1, High: 64, Source: "TSR",
-		Doc: "How many candidates continue a prefix in a turn, or how many trajectories the best is taken from. A rollout generates so many times as much. With 1 it is a plain rollout.",
+		Doc: "How many candidates continue a prefix in a turn, or how many trajectories the best is taken from. A rollout generates so many " +
+			"times as much. With 1 it is a plain rollout.",
 	}
 	depth = option.Option{
 		Section: option.Rollout, Name: "depth", Whole: true, Default: 2, Low: 1, High: 8, Source: "TSR (arXiv 2602.11767): D",
@@ -27,7 +29,8 @@ var (
 // Beam keeps the best prefixes after each turn, by the sum of their rewards.
 var Beam = search.Method{
 	Name: "beam", Source: "TSR (arXiv 2602.11767)",
-	Doc:     "Each has `rollout.candidates` slots, or rollout.candidates ^ `rollout.depth` with `lookahead`. `beam` continues `rollout.beam` prefixes by as many candidates each and keeps the best by the sum of their rewards and penalties, turn by turn.",
+	Doc: "Each has `rollout.candidates` slots, or rollout.candidates ^ `rollout.depth` with `lookahead`. `beam` continues " +
+		"`rollout.beam` prefixes by as many candidates each and keeps the best by the sum of their rewards and penalties, turn by turn.",
 	Options: []option.Option{beam, candidates}, Choose: choose,
 	Breadth: func(v option.Values) search.Breadth {
 		return search.Breadth{Width: beam.Int(v), Candidates: candidates.Int(v)}
@@ -60,8 +63,9 @@ var Greedy = search.Method{
 
 // Lookahead takes the turn from which the best can be reached in the next turns.
 var Lookahead = search.Method{
-	Name:    "lookahead",
-	Doc:     "`lookahead` plays every sequence of candidates of `rollout.depth` turns, takes the first turn of the best, and goes on from there.",
+	Name: "lookahead",
+	Doc: "`lookahead` plays every sequence of candidates of `rollout.depth` turns, takes the first turn of the best, and goes on from " +
+		"there.",
 	Options: []option.Option{candidates, depth}, Choose: choose,
 	Breadth: func(v option.Values) search.Breadth {
 		return search.Breadth{Width: 1, Candidates: candidates.Int(v), Depth: depth.Int(v)}

@@ -20,7 +20,7 @@ type Estimate struct {
 	Loss *graph.Node
 	// Slope gives the derivative by the value. It is called when the metrics are computed.
 	Slope func() *graph.Node
-	// Clipped marks where the loss is that of the clipped value; nil if nothing is clipped.
+	// Clipped marks the tokens whose loss comes from the clipped value; nil if values are not clipped.
 	Clipped *graph.Node
 	// Said is the value as the metrics have it.
 	Said *graph.Node

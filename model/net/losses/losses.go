@@ -4,8 +4,8 @@
 //
 // The tests of package model compute the same losses in float64 on plain numbers.
 //
-// The operations and their order decide the hash of a program, and with it whether a run can go on under another
-// build: a change of a term is a new name.
+// The operations and their order decide a program's hash, and a run resumes only with the programs it had.
+// So a changed term gets a new name.
 package losses
 
 import (
