@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workers/train"
 )
 
@@ -72,6 +73,7 @@ func TestReplaySearches(t *testing.T) {
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			methodstest.NeedsOf(t, search.spec)
 			ctx, s := t.Context(), store.NewMemory()
 			_, err := train.New(engine, s).Train(ctx, name, []byte(searchSpec+search.spec))
 			require.NoError(t, err)

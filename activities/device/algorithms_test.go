@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/reprise-rl/reprise/model/methods"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 
 	"github.com/stretchr/testify/require"
 
@@ -170,6 +171,7 @@ func advantagesOf(c spec.Credit, rows []episode.TrajectoryRow) ([][]float64, err
 }
 
 func TestLessonsOfACritic(t *testing.T) {
+	methodstest.Needs(t, "gae", "turn_gae")
 	_, rows := handPlayed(t)
 	s := spec.Settings{Credit: spec.Credit{Algorithm: "gae", Gamma: 1, Lambda: 1}}
 	l, err := lessonOf(s, rows, quiet(rows, 0.5))
@@ -199,6 +201,7 @@ func TestLessonsOfACritic(t *testing.T) {
 }
 
 func TestDistanceInTheRewards(t *testing.T) {
+	methodstest.Needs(t, "dr_grpo", "gigpo")
 	_, rows := handPlayed(t)
 	scores := quiet(rows, 0)
 	n := len(scores[0].LogProbs)
@@ -271,6 +274,7 @@ func TestStateBaselineKeepsValues(t *testing.T) {
 // Turns are compared with the group's turns of the same role: the second role has one turn, which
 // keeps its return.
 func TestAdvantagesByRole(t *testing.T) {
+	methodstest.Needs(t, "dr_mas", "grpo")
 	w, rows := handPlayed(t)
 	rows = rows[:2]
 	rows[1].StateKeys[1] = "at 0" // as if the step had failed
@@ -305,6 +309,7 @@ func TestAdvantagesByRole(t *testing.T) {
 }
 
 func TestAdvantagesOfTurns(t *testing.T) {
+	methodstest.Needs(t, "dr_grpo", "gigpo", "leave_one_out")
 	_, rows := handPlayed(t)
 	require.Equal(t, []float64{1, 2}, rows[0].Rewards)
 	require.Equal(t, []float64{1, 0}, rows[1].Rewards)

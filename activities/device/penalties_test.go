@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -113,6 +114,7 @@ func TestSelectSeesThePenalties(t *testing.T) {
 
 // Credit sees each turn's penalty in that turn's reward, and all of them in the return.
 func TestCreditSeesThePenalties(t *testing.T) {
+	methodstest.Needs(t, "dr_grpo", "reinforce_pp", "gigpo")
 	const turns = 3
 	for turn := range turns {
 		rows := penalised([2][]float64{without(turns), at(turns, turn, -0.5)})

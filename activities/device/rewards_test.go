@@ -12,12 +12,14 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/store/tables"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Two members of a group part in the second turn; the modules pay what the environment does
 // not. Selection and credit see both, the figures the environment's alone.
 func TestComponentsOfARollout(t *testing.T) {
+	methodstest.Needs(t, "dr_grpo")
 	play := func(edits ...string) (*walked, activities.SelectResult) {
 		w := newWalked(t, append([]string{"rollout.format_penalty=0"}, edits...)...)
 		first, _, _, _ := w.turn(nil, "Right</answer>", "Right</answer>", "Left</answer>", "Left</answer>")

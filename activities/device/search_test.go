@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/methods"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/model/search"
 )
 
@@ -80,6 +81,7 @@ func TestSearch(t *testing.T) {
 // stores the same objects.
 func TestTrees(t *testing.T) {
 	t.Parallel()
+	methodstest.Needs(t, "tree")
 	edits := func(more ...string) []string {
 		return append([]string{"rollout.turns=3", "rollout.pass_rows=4", "evaluation.every=0", "selection.method=\"all\""}, more...)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workflows/iteration"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -24,6 +25,7 @@ import (
 // teaches nothing. The edits are dotted paths with JSON values.
 func tinySpec(t *testing.T, edits ...string) json.RawMessage {
 	t.Helper()
+	methodstest.NeedsOf(t, edits...)
 	doc := map[string]any{}
 	require.NoError(t, json.Unmarshal([]byte(`{
 		"seed": 1, "iterations": 3,

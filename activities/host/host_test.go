@@ -22,6 +22,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 )
 
 // repeats is how often a step is run where its input has ties.
@@ -101,6 +102,7 @@ type played struct {
 // document is a small spec. The fields of edits take the place of its own; of an environment all of them.
 func document(t testing.TB, edits string) json.RawMessage {
 	t.Helper()
+	methodstest.NeedsOf(t, edits)
 	var own, other map[string]any
 	require.NoError(t, json.Unmarshal([]byte(`{
 		"seed": 1, "iterations": 3, "policy": {"starter": {"layers": 1, "hidden_size": 16, "intermediate_size": 32, "heads": 2, "kv_heads": 1}},

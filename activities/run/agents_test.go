@@ -10,12 +10,14 @@ import (
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Who acted is the role of the state in which a turn began, of the environment that the row played. A dropped row
 // has no turns.
 func TestAgentsOf(t *testing.T) {
+	methodstest.Needs(t, "dr_mas", "grpo")
 	team, err := envs.New("lake_for_two", nil)
 	require.NoError(t, err)
 	alone, err := envs.New("frozenlake", nil)

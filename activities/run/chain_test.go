@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -99,6 +100,7 @@ func TestRecentBatches(t *testing.T) {
 
 // The head of a run is its newest branch's newest iteration, or a version on that branch's way back.
 func TestFindHead(t *testing.T) {
+	methodstest.Needs(t, "pivots") // whose table it carries
 	s := store.NewMemory()
 	c := &chain{t: t, store: s}
 	head, err := FindHead(t.Context(), s, "r", nil)

@@ -19,6 +19,7 @@ import (
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -35,6 +36,7 @@ func tinyFiles(v starter.Vocabulary, hidden int) map[string][]byte {
 // decoded is a spec with the widths that its environment needs with a starter's tokenizer.
 func decoded(t testing.TB, document string) spec.Train {
 	t.Helper()
+	methodstest.NeedsOf(t, document)
 	train, err := spec.Decode([]byte(document), Known())
 	require.NoError(t, err)
 	train, err = WithWidths(train, nil)

@@ -208,6 +208,7 @@ func signalOf(t *testing.T, settings spec.Settings, rows []episode.TrajectoryRow
 // The advantages of a row are at its sampled tokens, with the weight of its group; the figures are of what is
 // learned.
 func TestTrainingSignal(t *testing.T) {
+	methodstest.Needs(t, "dr_grpo")
 	rows := learnt()
 	_, signal, err := signalOf(t, spec.Settings{Credit: spec.Credit{Algorithm: "dr_grpo"}}, rows, scoresOf(rows, 0))
 	require.NoError(t, err)
@@ -245,6 +246,7 @@ func TestTrainingSignal(t *testing.T) {
 // With a critic the returns are at the same tokens, without the weight. The explained variance is over the tokens
 // that it learns.
 func TestTrainingSignalOfACritic(t *testing.T) {
+	methodstest.Needs(t, "gae")
 	rows := learnt()
 	scores := scoresOf(rows, 1)
 	for i := range scores {
@@ -277,6 +279,7 @@ func TestTrainingSignalOfACritic(t *testing.T) {
 
 // A critic of several values has as many returns for a token, and learns some of them.
 func TestTrainingSignalOfSeveralValues(t *testing.T) {
+	methodstest.Needs(t, "hiper")
 	rows := learnt()
 	scores := scoresOf(rows, 3)
 	settings := spec.Settings{Credit: spec.Credit{Algorithm: "hiper", TurnGamma: 1, TurnLambda: 1}}
@@ -314,6 +317,7 @@ func TestTrainingSignalOfSeveralValues(t *testing.T) {
 // A process reward model that promises learns the chances of success at the last token of each turn, and is
 // measured by chances.
 func TestTrainingSignalOfPromises(t *testing.T) {
+	methodstest.Needs(t, "agent_prm")
 	rows := learnt()
 	rows[1].Success, rows[3].Success = true, true
 	rows[1].Actions[0], rows[3].Actions[0] = "other", "other"
@@ -340,6 +344,7 @@ func TestTrainingSignalOfPromises(t *testing.T) {
 
 // A process reward model that learns from preferences says how it prefers.
 func TestTrainingSignalOfPreferences(t *testing.T) {
+	methodstest.Needs(t, "istar")
 	rows := learnt()
 	rows[1].Success, rows[2].Success = true, true
 	scores := scoresOf(rows, 1)
@@ -374,6 +379,7 @@ func TestTrainingSignalOfPreferences(t *testing.T) {
 
 // A penalty for the distance from the reference is in the rewards of tokens, of turns and of rows.
 func TestDistanceInTheReward(t *testing.T) {
+	methodstest.Needs(t, "dr_grpo")
 	rows := learnt()
 	scores := scoresOf(rows, 0)
 	for i := range scores {
@@ -418,6 +424,7 @@ func TestDistanceInTheReward(t *testing.T) {
 
 // Algorithms that compare turns, and those of several agents, say so in the figures.
 func TestFiguresOfAlgorithms(t *testing.T) {
+	methodstest.Needs(t, "blockwise", "dr_mas", "grpo")
 	rows := learnt()
 	_, signal, err := signalOf(t, spec.Settings{Credit: spec.Credit{Algorithm: "blockwise", Epsilon: 1e-6}}, rows, scoresOf(rows, 0))
 	require.NoError(t, err)
@@ -436,6 +443,7 @@ func TestFiguresOfAlgorithms(t *testing.T) {
 
 // The values of initial states before the iteration are what the state's baseline is.
 func TestSignalByStates(t *testing.T) {
+	methodstest.Needs(t, "state_baseline")
 	rows := learnt()
 	l := NewCreditInput(rows)
 	require.NoError(t, l.Scored(rows, scoresOf(rows, 0), false, spec.Credit{Algorithm: "state_baseline"}))

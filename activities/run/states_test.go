@@ -10,12 +10,14 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // The values of initial states are those before the iteration; what is stored has its trajectories too, of all rounds,
 // selected or not, once each.
 func TestObserveStates(t *testing.T) {
+	methodstest.Needs(t, "state_baseline", "grpo")
 	s := store.NewMemory()
 	row := func(key string, selected bool, rewards ...float64) episode.TrajectoryRow {
 		return episode.TrajectoryRow{StateKeys: []string{key, "later"}, PromptLengths: make([]int32, len(rewards)), Rewards: rewards, Penalties: make([]float64, len(rewards)), Selected: selected}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -40,6 +41,7 @@ func TestUnasked(t *testing.T) {
 		"subgoals with transcripts of them":  {model + `,"warm_start":{"steps":2}`, hiper, `"subgoals":true,"protocol":"` + file(own) + `"`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			methodstest.NeedsOf(t, c.reads)
 			train, err := spec.Decode(fmt.Appendf(nil, `{"policy":{%s},"environment":{"name":"sokoban"},"rollout":{%s},%s}`, c.policy, c.rollout, c.reads), Known())
 			require.NoError(t, err)
 			notes, err := Unasked(train)

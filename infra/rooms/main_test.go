@@ -56,7 +56,7 @@ func TestSaysWhatThereIs(t *testing.T) {
 
 func TestFailure(t *testing.T) {
 	const text = "ok  \ta/b\t0.1s\n--- FAIL: TestOne (0.00s)\n    --- FAIL: TestOne/two (0.00s)\nFAIL\nFAIL\ta/c\t0.2s\nFAIL\ta/d [build failed]\nFAIL\n"
-	require.Equal(t, "go test: a/c TestOne (2 packages fail)", failure(text))
-	require.Equal(t, "go test: a/d [build failed] (1 packages fail)", failure("FAIL\ta/d [build failed]\nFAIL\n"))
+	require.Equal(t, "go test: a/c TestOne\n  a/d [build failed]", failure(text))
+	require.Equal(t, "go test: a/d [build failed]", failure("FAIL\ta/d [build failed]\nFAIL\n"))
 	require.Equal(t, "x.go:1:2: undefined: y", first("# a/b\nx.go:1:2: undefined: y\n"))
 }

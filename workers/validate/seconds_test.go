@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/model/hf/families"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -30,6 +31,7 @@ const (
 
 func trainOf(t *testing.T, more string) spec.Train {
 	t.Helper()
+	methodstest.NeedsOf(t, more)
 	train, err := spec.Decode([]byte(`{"environment":{"name":"bandit"},"iterations":200,"policy":{"from":"model:0123456789ab","compute_dtype":"bfloat16"},
 		"rollout":{"groups":4,"group_size":4,"turns":2,"prompt_tokens":[100,200],"max_new_tokens":50,"pass_rows":4},"selection":{"method":"all"},
 		"update":{"micro_batch":2,"recompute":"never"`+more+`},"snapshot":{"every":5},"evaluation":{"every":0}}`), run.Known())
@@ -102,6 +104,7 @@ func TestSecondsBounds(t *testing.T) {
 // A critic is scored and trained besides, without a head; adapters have no gradients of the frozen
 // matrices; layers that are computed again take another forward pass.
 func TestSecondsOfUpdates(t *testing.T) {
+	methodstest.Needs(t, "gae")
 	of := func(train spec.Train) (score, update float64) {
 		for _, p := range SecondsOf(train, small, 1, round).Parts {
 			switch p.Part {

@@ -37,6 +37,7 @@ var known = spec.Known{
 
 func decode(t *testing.T, document string) spec.Train {
 	t.Helper()
+	methodstest.NeedsOf(t, document)
 	train, err := spec.Decode([]byte(document), known)
 	require.NoError(t, err)
 	return train

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -28,6 +29,7 @@ func testKnown() Known {
 
 func decode(t *testing.T, text string) (Definition, []Trial) {
 	t.Helper()
+	methodstest.NeedsOf(t, text)
 	d, trials, err := Decode([]byte(strings.ReplaceAll(text, "BASE", base)), testKnown())
 	require.NoError(t, err)
 	return d, trials

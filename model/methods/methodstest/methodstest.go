@@ -70,6 +70,17 @@ func Without(text string) bool {
 	return slices.ContainsFunc(names(), func(name string) bool { return gone(name) && strings.Contains(text, `"`+name+`"`) })
 }
 
+// NeedsOf skips a test with documents, as specs, if one of them has the name of a method in quotes that is not
+// in the table.
+func NeedsOf(t testing.TB, documents ...string) {
+	t.Helper()
+	for _, document := range documents {
+		if Without(document) {
+			t.Skipf("a method is not in the table that is named in %s", document)
+		}
+	}
+}
+
 // Mentions is Without for sentences: the name stands as a word, quoted or not.
 func Mentions(text string) bool {
 	words := strings.FieldsFunc(text, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -35,6 +36,7 @@ var measured = sync.OnceValues(func() (m struct {
 
 // The page has the tables that the program prints.
 func TestDocsHaveTheTables(t *testing.T) {
+	methodstest.NeedsAll(t)
 	m, err := measured()
 	require.NoError(t, err)
 	tables := []string{Markdown(m.methods, m.figures), SearchMarkdown(m.gains)}
@@ -108,6 +110,7 @@ func TestPlayedAsEnumerated(t *testing.T) {
 // What the table must show: without a division by the group's deviation the expected
 // gradient is right, and a critic that is right leaves no error at λ = 0.
 func TestFiguresOfKnownEstimates(t *testing.T) {
+	methodstest.NeedsAll(t)
 	all, err := measured()
 	require.NoError(t, err)
 	of := func(name, setting string) Figures {

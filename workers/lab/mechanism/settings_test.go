@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/reprise-rl/reprise/model/methods"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 
 	"github.com/stretchr/testify/require"
 )
 
 // A row names only options that its algorithm reads, and no two rows measure the same.
 func TestSettings(t *testing.T) {
+	methodstest.NeedsAll(t)
 	var rows []struct {
 		Credit map[string]any
 	}

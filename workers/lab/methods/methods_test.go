@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workers/lab/study"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -22,6 +23,7 @@ import (
 // Every run is a spec that can be started. All have one task, warm start and learning rate, and end by
 // the tokens; what a method is comes from its preset.
 func TestSpecs(t *testing.T) {
+	methodstest.NeedsAll(t)
 	var first spec.Train
 	seen := map[string]bool{}
 	for i, m := range Methods {
@@ -108,6 +110,7 @@ func record(method string, seed uint64, tokens int, reward, success float64) Rec
 // Methods are above others only if their intervals do not meet, and searches are compared with the
 // plain rollout of their own seed.
 func TestTable(t *testing.T) {
+	methodstest.NeedsAll(t)
 	records := []Record{
 		record("starpo", 1, 40, 0.25, 0.5), record("starpo", 2, 48, 0.5, 0.52),
 		record("gigpo", 1, 40, 0.25, 0.51), record("gigpo", 2, 48, 0.5, 0.53),
@@ -142,6 +145,7 @@ func TestTable(t *testing.T) {
 
 // Seeds that only one of two methods has do not enter their comparison: another device may have made them.
 func TestTableComparesCommonSeeds(t *testing.T) {
+	methodstest.NeedsAll(t)
 	records := []Record{
 		record("starpo", 1, 40, 0, 0.5), record("starpo", 2, 40, 0, 0.51), record("starpo", 3, 40, 0, 0.9), record("starpo", 4, 40, 0, 0.1),
 		record("gigpo", 1, 40, 0, 0.8), record("gigpo", 2, 40, 0, 0.81),
@@ -154,6 +158,7 @@ func TestTableComparesCommonSeeds(t *testing.T) {
 
 // What has a record is not run again, and a record of something else is refused.
 func TestRunsThatAreMissing(t *testing.T) {
+	methodstest.NeedsAll(t)
 	o := Options{Seeds: 2, Tokens: 100, Only: []string{"gigpo", "*grpo"}, Out: t.TempDir()}
 	runs, err := o.chosen()
 	require.NoError(t, err)

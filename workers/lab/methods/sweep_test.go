@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/sweeps"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/train"
 	"github.com/reprise-rl/reprise/workflows"
@@ -25,6 +26,7 @@ import (
 
 // The Sweep's trials are the runs of the study, whatever is asked for and in which parts.
 func TestSweepIsTheStudy(t *testing.T) {
+	methodstest.NeedsAll(t)
 	o := Options{Seeds: 3, Tokens: 5000}
 	runs, err := o.chosen()
 	require.NoError(t, err)
@@ -68,6 +70,7 @@ func TestSweepIsTheStudy(t *testing.T) {
 
 // A device makes whole seeds.
 func TestDeviceMakesWholeSeeds(t *testing.T) {
+	methodstest.NeedsAll(t)
 	o := Options{Seeds: 2, Tokens: 100, Only: []string{"starpo", "gigpo"}}
 	runs, err := o.chosen()
 	require.NoError(t, err)
@@ -124,6 +127,7 @@ func (s *stopped) Write(b []byte) (int, error) {
 // A study that is stopped continues with the runs that have no record, and its records are what the same specs
 // give without a workflow.
 func TestStudyRunsAsASweep(t *testing.T) {
+	methodstest.NeedsAll(t)
 	o := Options{Seeds: 3, Tokens: 150, Only: []string{"gigpo"}, Out: t.TempDir(), small: smallStudy}
 	stack.AddWorkerFlags(pflag.NewFlagSet("", pflag.ContinueOnError), &o.Worker, 5*time.Second)
 	o.Worker.Device.XLAFlags = model.QuickCompile
