@@ -3,11 +3,13 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"regexp"
 
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/steps"
+	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 // Adopt is the argument of the update "adopt-programs".
@@ -25,16 +27,21 @@ type Adoption struct {
 	After int `json:"after,omitempty"`
 }
 
-// errAdopts says that a wait or an iteration was left because of an adoption.
-var errAdopts = errors.New("the run adopts other programs")
+// errCommanded says that a wait for a device was left because a command gives the run something else to do.
+var errCommanded = errors.New("a command came while the run waited for a device")
 
 // adopts tells whether the run is to adopt other programs now.
 func (t *train) adopts() bool { return t.Adopt != nil && t.Next >= t.Adopt.After }
 
-func (t *train) validAdopt(_ workflow.Context, _ Adopt) error {
+// fingerprint is the form of a device's fingerprint.
+var fingerprint = regexp.MustCompile(`^[0-9a-f]{12}$`)
+
+func (t *train) validAdopt(_ workflow.Context, a Adopt) error {
 	switch {
 	case !t.ready:
 		return errNotReady
+	case a.Fingerprint != "" && !fingerprint.MatchString(a.Fingerprint):
+		return fmt.Errorf("fingerprint: found %s; allowed: 12 digits from 0 to 9 and a to f, as reprise doctor and the start of a device worker print it", strict.Quote(a.Fingerprint))
 	case t.adopts():
 		return errors.New("the run is about to adopt other programs already")
 	case t.committing:

@@ -84,6 +84,12 @@ type StopAfter struct {
 	Iteration int `json:"iteration"`
 }
 
+// RollBack is the argument of the update "roll-back".
+type RollBack struct {
+	// Iteration is the last iteration that stays, counted from 0.
+	Iteration int `json:"iteration"`
+}
+
 // errNotReady is the answer to a command before the spec is resolved.
 var errNotReady = errors.New("the run has not resolved its spec yet: try again in a moment")
 
@@ -113,28 +119,30 @@ func (t *train) waiting() *Waiting {
 // handle registers the query and the commands. Commands are updates with
 // validators: Temporal makes them idempotent by update id.
 func (t *train) handle(ctx workflow.Context) error {
-	queries := []command{{"status", t.status, nil, "where the run is, what it measured last, what a kill would cost now"}}
+	queries := []command{question("status", func(nothing) (Status, error) { return t.status() },
+		"where the run is, what it measured last, what a kill would cost now", "")}
 	return register(ctx, queries, []command{
-		{"pause", func(workflow.Context) (string, error) {
+		order("pause", func(workflow.Context) (string, error) {
 			t.Paused = true
 			return "pauses when the step that runs has ended; the device is given back", nil
-		}, t.validReady, "stop after the running step and give the device back"},
-		{"resume", func(workflow.Context) (string, error) {
+		}, t.validReady, "stop after the running step and give the device back"),
+		order("resume", func(workflow.Context) (string, error) {
 			t.resume()
 			return fmt.Sprintf("goes on with iteration %d", t.Next), nil
-		}, t.validReady, "go on after pause"},
-		{"stop-after", func(_ workflow.Context, s StopAfter) (string, error) {
+		}, t.validReady, "go on after pause"),
+		update("stop-after", func(_ workflow.Context, s StopAfter) (string, error) {
 			t.StopAfter = &s.Iteration
 			return fmt.Sprintf("the run ends after iteration %d", t.end()-1), nil
-		}, t.validStop, "end the run after an iteration: {\"iteration\": 12}"},
-		{"roll-back", func(_ workflow.Context, r RollTo) (string, error) {
+		}, t.validStop, "end the run after an iteration", `{"iteration": 12}`),
+		update("roll-back", func(_ workflow.Context, r RollBack) (string, error) {
 			t.RollTo = &RollTo{Iteration: r.Iteration}
 			return fmt.Sprintf("goes back to iteration %d when the running one is committed, and on in branch %d", r.Iteration, t.Branch+1), nil
-		}, t.validRollBack, "go back to a committed iteration and on in a new branch: {\"iteration\": 12}"},
-		{"snapshot-now", t.askSnapshot, t.validReady, "end the iteration that runs with a snapshot"},
-		{"adopt-programs", t.askAdoption, t.validAdopt, "go on in a new branch, from the newest snapshot, under the programs of the workers that are there, or on another device: {\"fingerprint\": \"9386b8a1e66d\"}"},
-		{"report", t.report, t.validReady, "write the run's page for people to the store"},
-		{"change-knob", func(ctx workflow.Context, c spec.Change) (string, error) {
+		}, t.validRollBack, "go back to a committed iteration and on in a new branch", `{"iteration": 12}`),
+		order("snapshot-now", t.askSnapshot, t.validReady, "end the iteration that runs with a snapshot"),
+		update("adopt-programs", t.askAdoption, t.validAdopt, "go on in a new branch, from the newest snapshot, under the programs of the workers that are there, "+
+			"or on another device", `{"fingerprint": "9386b8a1e66d"}`),
+		order("report", t.report, t.validReady, "write the run's page for people to the store"),
+		update("change-knob", func(ctx workflow.Context, c spec.Change) (string, error) {
 			s, err := t.Settings.Apply(c)
 			if err != nil {
 				return "", temporal.NewNonRetryableApplicationError(err.Error(), activities.KindSpecInvalid, err)
@@ -166,7 +174,7 @@ func (t *train) handle(ctx workflow.Context) error {
 				return fmt.Errorf("rollout.turn_limit: found %d; allowed: at most %d (rollout.turns)", limit, t.plan.Turns)
 			}
 			return spec.Ahead(t.plan.Schedule, t.plan.Settings, s, t.Next)
-		}, "change a knob from the next iteration on: {\"path\": \"update.learning_rate\", \"value\": 1e-4}"},
+		}, "change a knob from the next iteration on", `{"path": "update.learning_rate", "value": 1e-4}`),
 	})
 }
 
@@ -179,29 +187,6 @@ func (t *train) nextBegun() bool {
 	return t.ahead != nil || t.Current.Next != nil
 }
 
-// command is a query or an update of a workflow. A query has no validator.
-type command struct {
-	name              string
-	handler, validate any
-	about             string
-}
-
-// register registers a workflow's queries and updates.
-func register(ctx workflow.Context, queries, updates []command) error {
-	for _, q := range queries {
-		if err := workflow.SetQueryHandlerWithOptions(ctx, q.name, q.handler, workflow.QueryHandlerOptions{Description: q.about}); err != nil {
-			return fmt.Errorf("register query %s: %w", q.name, err)
-		}
-	}
-	for _, u := range updates {
-		options := workflow.UpdateHandlerOptions{Validator: u.validate, Description: u.about}
-		if err := workflow.SetUpdateHandlerWithOptions(ctx, u.name, u.handler, options); err != nil {
-			return fmt.Errorf("register update %s: %w", u.name, err)
-		}
-	}
-	return nil
-}
-
 func (t *train) validReady(workflow.Context) error {
 	if !t.ready {
 		return errNotReady
@@ -209,10 +194,12 @@ func (t *train) validReady(workflow.Context) error {
 	return nil
 }
 
-func (t *train) validRollBack(_ workflow.Context, r RollTo) error {
+func (t *train) validRollBack(_ workflow.Context, r RollBack) error {
 	switch {
 	case !t.ready:
 		return errNotReady
+	case t.Next <= t.plan.First && t.plan.First == 0:
+		return fmt.Errorf("iteration %d is not committed in this run: none is yet", r.Iteration)
 	case r.Iteration < max(t.plan.First-1, 0) || r.Iteration >= t.Next:
 		return fmt.Errorf("iteration %d is not committed in this run; committed are %d to %d", r.Iteration, t.plan.First, t.Next-1)
 	case t.RollTo != nil:

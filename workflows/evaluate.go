@@ -58,8 +58,8 @@ func (w *Workflows) Evaluate(ctx workflow.Context, input json.RawMessage) (*Eval
 	t := &train{Workflows: w, measuring: true}
 	t.Current = iteration.Begin(spec.Settings{}, nil)
 	t.show(ctx, "resolving")
-	status := func() (EvaluateStatus, error) { return t.evaluateStatus(), nil }
-	if err := register(ctx, []command{{"status", status, nil, "which suites are measured, and what they gave"}}, nil); err != nil {
+	status := func(nothing) (EvaluateStatus, error) { return t.evaluateStatus(), nil }
+	if err := register(ctx, []command{question("status", status, "which suites are measured, and what they gave", "")}, nil); err != nil {
 		return nil, err
 	}
 	loaded, err := steps.ResolveEvaluation.Do(w.onHost(ctx, 0), "check the input and find the policy",
@@ -112,7 +112,7 @@ func (t *train) evaluateAlone(ctx workflow.Context, id string) error {
 		return err
 	}
 	t.show(ctx, "opening a session on a device")
-	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, t.adopts, func(wanted string, present []string) {
+	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, t.commanded(), func(wanted string, present []string) {
 		t.wanted, t.present = wanted, present
 		t.show(ctx, waitingForDevice)
 	})

@@ -18,7 +18,7 @@ func TestRollbackToCommittedIterationsOnly(t *testing.T) {
 		to   int
 		says string // empty: it is accepted
 	}{
-		{"Generate", 1, 0, "iteration 0 is not committed in this run; committed are 0 to -1"},
+		{"Generate", 1, 0, "iteration 0 is not committed in this run: none is yet"},
 		{"Generate", 3, 2, "iteration 2 is not committed in this run; committed are 0 to 1"},
 		{"Update", 3, 2, "iteration 2 is not committed in this run; committed are 0 to 1"},
 		{"Snapshot", 1, 1, "iteration 1 is not committed in this run; committed are 0 to 0"},

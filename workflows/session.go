@@ -48,9 +48,17 @@ type session struct {
 }
 
 // describe asks any device worker for its fingerprint, and waits so long for a worker to
-// take the question.
-func describe(ctx workflow.Context, wait time.Duration) (activities.DeviceInfo, error) {
+// take the question, but not when commanded says that there is something else to do.
+func describe(ctx workflow.Context, wait time.Duration, commanded func() bool) (activities.DeviceInfo, error) {
 	var info activities.DeviceInfo
+	ctx, cancel := workflow.WithCancel(ctx)
+	answered := false
+	workflow.Go(ctx, func(own workflow.Context) {
+		if err := workflow.Await(own, func() bool { return answered || commanded() }); err == nil && !answered {
+			cancel()
+		}
+	})
+	defer func() { answered = true }()
 	o := options(steps.Describe.Routing, "which devices are there", describeSeconds, 0)
 	o.ScheduleToStartTimeout = wait
 	o.ScheduleToCloseTimeout = wait + o.StartToCloseTimeout
@@ -61,8 +69,8 @@ func describe(ctx workflow.Context, wait time.Duration) (activities.DeviceInfo, 
 
 // openSession waits for a device with the fingerprint, without limit. It calls tell after
 // the first failed try. It fails only when the workflow is cancelled, with errLongHistory,
-// or with errAdopts when adopts says so.
-func (w *Workflows) openSession(ctx workflow.Context, fingerprint string, bound int, adopts func() bool, tell waiting) (*session, error) {
+// or with errCommanded when commanded says so.
+func (w *Workflows) openSession(ctx workflow.Context, fingerprint string, bound int, commanded func() bool, tell waiting) (*session, error) {
 	var present []string
 	for wait := sessionWait; ; wait = min(wait*2, sessionWaitMax) {
 		if err := ctx.Err(); err != nil {
@@ -71,17 +79,17 @@ func (w *Workflows) openSession(ctx workflow.Context, fingerprint string, bound 
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 			return nil, errLongHistory
 		}
-		s, err := w.trySession(ctx, fingerprint, bound, wait, adopts)
+		s, err := w.trySession(ctx, fingerprint, bound, wait, commanded)
 		if err == nil {
 			return s, nil
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if adopts() {
-			return nil, errAdopts
+		if commanded() {
+			return nil, errCommanded
 		}
-		if info, err := describe(ctx, describeWait); err == nil && !slices.Contains(present, info.Fingerprint) {
+		if info, err := describe(ctx, describeWait, commanded); err == nil && !slices.Contains(present, info.Fingerprint) {
 			present = append(present, info.Fingerprint)
 			slices.Sort(present)
 		}
@@ -89,7 +97,7 @@ func (w *Workflows) openSession(ctx workflow.Context, fingerprint string, bound 
 	}
 }
 
-func (w *Workflows) trySession(ctx workflow.Context, fingerprint string, bound int, wait time.Duration, adopts func() bool) (*session, error) {
+func (w *Workflows) trySession(ctx workflow.Context, fingerprint string, bound int, wait time.Duration, commanded func() bool) (*session, error) {
 	root, _ := workflow.NewDisconnectedContext(ctx)
 	root = workflow.WithActivityOptions(root, workflow.ActivityOptions{
 		TaskQueue:           activities.DeviceQueue(fingerprint),
@@ -97,10 +105,9 @@ func (w *Workflows) trySession(ctx workflow.Context, fingerprint string, bound i
 	})
 	creation, stopCreation := workflow.WithCancel(root)
 	open := false
-	// A cancelled workflow must not sit out the wait for a device, nor one that wants
-	// another device.
+	// A cancelled workflow must not sit out the wait for a device, nor one that has something else to do.
 	workflow.Go(root, func(own workflow.Context) {
-		_ = workflow.Await(own, func() bool { return open || ctx.Err() != nil || adopts() })
+		_ = workflow.Await(own, func() bool { return open || ctx.Err() != nil || commanded() })
 		if !open {
 			stopCreation()
 		}

@@ -22,7 +22,7 @@ import (
 
 const (
 	testRun     = "bandit-1"
-	testPrint   = "f00d"
+	testPrint   = "f00df00df00d"
 	testTimeout = 20 * time.Second
 )
 

@@ -99,7 +99,7 @@ func TestSweepCarryIsSmall(t *testing.T) {
 	require.Less(t, bytes, 2<<20)
 	t.Logf("10,000 trials: %d bytes", bytes)
 	open := activities.TrialRecord{
-		Index: 3, State: sweep.Waiting, Started: 1, Begun: true, Asked: true, Final: sweep.Stopped, Stop: 4, Waiting: "f00d", Reason: "r",
+		Index: 3, State: sweep.Waiting, Started: 1, Begun: true, Asked: true, Final: sweep.Stopped, Stop: 4, Waiting: "f00df00df00d", Reason: "r",
 		Curve: sweep.Curve{N: 2, Sum: 1.5, Best: 1, Last: 0.5}, Whole: true, Values: []sweep.Value{{Last: 1, Best: 2, At: 1}},
 	}
 	b, err := json.Marshal(open)

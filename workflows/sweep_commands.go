@@ -31,7 +31,7 @@ type DropTrial struct {
 type StopEarly struct {
 	// Running says what happens to the open trials: "finish", which is the default,
 	// or "cancel", at their last committed iterations.
-	Running string `json:"running"`
+	Running string `json:"running,omitempty"`
 }
 
 // errSweepNotReady is the answer to a command before the sweep is resolved.
@@ -43,19 +43,19 @@ var errSweepOver = errors.New("the sweep is ending: nothing can be changed any m
 // handle registers the queries and the commands.
 func (s *sweeping) handle(ctx workflow.Context) error {
 	queries := []command{
-		{"status", func() (SweepStatus, error) { return s.status(), nil }, nil, "how many trials there are in which state, and what was decided"},
-		{"table", s.page, nil, "a page of the table, a line a trial: {\"offset\": 0, \"limit\": 50}"},
+		question("status", func(nothing) (SweepStatus, error) { return s.status(), nil }, "how many trials there are in which state, and what was decided", ""),
+		question("table", s.page, "a page of the table, a line a trial", `{"offset": 0, "limit": 50}`),
 	}
 	return register(ctx, queries, []command{
 		{"add-trials", s.addTrials, s.validMore, "add trials over the sweep's base: {\"grid\": {\"selection.keep\": [0.75]}, \"seeds\": [1, 2]}"},
-		{"drop-trial", s.dropTrial, s.validDrop, "take a trial out: {\"trial\": \"selection.keep=1,seed=2\"}"},
-		{"set-parallel", func(_ workflow.Context, p SetParallel) (string, error) {
+		update("drop-trial", s.dropTrial, s.validDrop, "take a trial out", `{"trial": "selection.keep=1,seed=2"}`),
+		update("set-parallel", func(_ workflow.Context, p SetParallel) (string, error) {
 			s.Parallel = p.Parallel
 			s.changed++
 			return fmt.Sprintf("at most %d trials run at once; those that run go on", p.Parallel), nil
-		}, s.validParallel, "how many trials run at once: {\"parallel\": 8}"},
-		{"report", s.report, s.validReport, "write the sweep's page for people to the store"},
-		{"stop-early", s.stopEarly, s.validStopEarly, "begin no more trials: {\"running\": \"finish\"} or \"cancel\""},
+		}, s.validParallel, "how many trials run at once", `{"parallel": 8}`),
+		order("report", s.report, s.validReport, "write the sweep's page for people to the store"),
+		update("stop-early", s.stopEarly, s.validStopEarly, "begin no more trials, and let those that run finish, or cancel them", `{"running": "finish"}`),
 	})
 }
 

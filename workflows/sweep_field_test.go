@@ -249,7 +249,7 @@ func (f *field) atOnce(more int) {
 
 func (f *field) iterations(ctx workflow.Context, t *train, label string, iterations int) error {
 	if f.waits == label {
-		t.wanted = "f00d"
+		t.wanted = "f00df00df00d"
 		t.sweep.waits(ctx, t)
 		if err := workflow.Sleep(ctx, time.Minute); err != nil {
 			return err

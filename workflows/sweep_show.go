@@ -124,9 +124,9 @@ func (s *sweeping) status() SweepStatus {
 
 // PageOf asks for a page of a table.
 type PageOf struct {
-	Offset int `json:"offset"`
+	Offset int `json:"offset,omitempty"`
 	// Limit is at most 500; 0 means 100.
-	Limit int `json:"limit"`
+	Limit int `json:"limit,omitempty"`
 }
 
 // TrialLine is a trial in the live table.

@@ -23,7 +23,7 @@ func TestSweepRunsTrials(t *testing.T) {
 		p := f.table()
 		require.Equal(t, SweepCounts{Trials: 6, Pending: 2, Running: 1, Waiting: 1, Done: 2}, p.Counts)
 		require.Equal(t, sweep.Waiting, p.Rows[1].State)
-		require.Equal(t, "f00d", p.Rows[1].Waiting)
+		require.Equal(t, "f00df00df00d", p.Rows[1].Waiting)
 		p = f.table(PageOf{Offset: 4, Limit: 1})
 		require.Len(t, p.Rows, 1)
 		require.Equal(t, "fig7/update.epochs=2,seed=2", p.Rows[0].Run)

@@ -159,7 +159,7 @@ func (t *train) run(ctx workflow.Context, input json.RawMessage, again bool) err
 	}
 	if err := t.chooseDevice(ctx); errors.Is(err, errLongHistory) {
 		return t.continueAsNew(ctx, input)
-	} else if err != nil {
+	} else if err != nil && !errors.Is(err, errCommanded) {
 		return err
 	}
 	for t.Next < t.end() || t.RollTo != nil {
@@ -172,6 +172,9 @@ func (t *train) run(ctx workflow.Context, input json.RawMessage, again bool) err
 		err := t.adopt(ctx)
 		if err == nil {
 			err = t.withDevice(ctx)
+		}
+		if errors.Is(err, errCommanded) && t.RollTo != nil && !t.Paused && !t.adopts() {
+			err = t.rollBack(ctx)
 		}
 		if errors.Is(err, errDeviceLost) {
 			t.LostDevices++
@@ -190,7 +193,7 @@ func (t *train) run(ctx workflow.Context, input json.RawMessage, again bool) err
 			}
 		} else if of := brokenEnvironment(err); of != nil {
 			t.pauseBy(ctx, of)
-		} else if err != nil && !errors.Is(err, errLongHistory) && !errors.Is(err, errAdopts) {
+		} else if err != nil && !errors.Is(err, errLongHistory) && !errors.Is(err, errCommanded) {
 			return err
 		}
 		if t.dueToContinue(ctx) && (t.Next < t.end() || t.RollTo != nil) {
@@ -285,13 +288,27 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 	return nil
 }
 
+// commanded tells, in a wait for a device that begins now, whether a command gives the run something else to
+// do: it pauses, ends, adopts other programs, or goes back. What was asked before the wait waits for the device.
+// An evaluation has no commands.
+func (t *train) commanded() func() bool {
+	asked := t.RollTo != nil
+	return func() bool {
+		return !t.measuring && (t.Paused || t.adopts() || t.RollTo != nil && !asked || t.RollTo == nil && t.Next >= t.end())
+	}
+}
+
 // chooseDevice binds a new run to the fingerprint of the first device that
 // answers: its bits belong to that one (law 8).
 func (t *train) chooseDevice(ctx workflow.Context) error {
 	defer t.waitedSince(ctx, workflow.Now(ctx))
 	// Each question waits longer than the one before, so that a run that waits
 	// for days has a short history; a device that comes takes it at once.
+	commanded := t.commanded()
 	for wait := describeWait; t.Fingerprint == ""; wait = min(wait*2, sessionWaitMax) {
+		if commanded() && wait > describeWait {
+			return errCommanded
+		}
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 			return errLongHistory
 		}
@@ -301,7 +318,7 @@ func (t *train) chooseDevice(ctx workflow.Context) error {
 			t.wanted = cmp.Or(t.Wants, anyDevice)
 			t.show(ctx, waitingForDevice)
 		}
-		info, err := describe(ctx, wait)
+		info, err := describe(ctx, wait, func() bool { return commanded() && wait > describeWait })
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -311,13 +328,13 @@ func (t *train) chooseDevice(ctx workflow.Context) error {
 				t.present = append(t.present, info.Fingerprint)
 			}
 			t.show(ctx, waitingForDevice)
-			if err := workflow.Sleep(ctx, wait); err != nil {
+			if _, err := workflow.AwaitWithTimeout(ctx, wait, commanded); err != nil {
 				return err
 			}
 		case err == nil:
 			t.Fingerprint, t.Device, t.Wants = info.Fingerprint, info.Fields, ""
-		case !temporal.IsTimeoutError(err):
-			if err := workflow.Sleep(ctx, wait); err != nil {
+		case !temporal.IsTimeoutError(err) && !temporal.IsCanceledError(err):
+			if _, err := workflow.AwaitWithTimeout(ctx, wait, commanded); err != nil {
 				return err
 			}
 		}
@@ -330,7 +347,7 @@ func (t *train) chooseDevice(ctx workflow.Context) error {
 func (t *train) withDevice(ctx workflow.Context) (err error) {
 	t.show(ctx, "opening a session on a device")
 	asked := workflow.Now(ctx)
-	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, t.adopts, func(wanted string, present []string) {
+	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, t.commanded(), func(wanted string, present []string) {
 		t.wanted, t.present, t.programs = wanted, present, nil
 		t.show(ctx, waitingForDevice)
 	})
