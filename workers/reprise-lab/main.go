@@ -17,6 +17,6 @@ func root() *cobra.Command {
 at with the program reprise.`)
 	worker := command.Worker() // those that a measure starts and kills
 	worker.Hidden = true
-	cmd.AddCommand(benchCommand(), gpuCommand(), learnCommand(), studyCommand(), worker)
+	cmd.AddCommand(benchCommand(), figureCommand(), gpuCommand(), learnCommand(), studyCommand(), worker)
 	return cmd
 }
