@@ -65,19 +65,29 @@ func Parse(b []byte) ([]Figure, error) {
 		if len(b) == 0 {
 			break
 		}
-		f, found := parseRow(line, fmt.Sprintf("line %d", n+1))
-		if len(found) == 0 && n > 0 && len(figures) > 0 {
-			switch last := figures[len(figures)-1].ID; {
-			case f.ID == last:
-				found = append(found, strict.Problem{Path: fmt.Sprintf("line %d.id", n+1), Found: strict.Quote(f.ID) + " a second time", Allowed: "each id once"})
-			case f.ID < last:
-				found = append(found, strict.Problem{Path: fmt.Sprintf("line %d.id", n+1), Found: strict.Quote(f.ID) + " after " + strict.Quote(last),
-					Allowed: "rows sorted by id", Hint: "go generate ./docs sorts them"})
-			}
+		at := fmt.Sprintf("line %d", n+1)
+		f, found := parseRow(line, at)
+		if len(found) == 0 && len(figures) > 0 {
+			found = inOrder(figures[len(figures)-1].ID, f.ID, at)
 		}
 		figures, problems = append(figures, f), append(problems, found...)
 	}
 	return figures, problems.Err()
+}
+
+// inOrder says what is wrong with a row's ID after the last row's.
+func inOrder(last, id, at string) strict.Problems {
+	p := strict.Problem{Path: strict.Join(at, "id")}
+	switch {
+	case id == last:
+		p.Found, p.Allowed = strict.Quote(id)+" a second time", "each id once"
+	case id < last:
+		p.Found, p.Allowed = strict.Quote(id)+" after "+strict.Quote(last), "rows sorted by id"
+		p.Hint = "go generate ./docs sorts them"
+	default:
+		return nil
+	}
+	return strict.Problems{p}
 }
 
 // Sort puts lines of rows into the order that Parse wants. Each line stays as it is.
@@ -144,7 +154,7 @@ func (f Figure) problems(at string) strict.Problems {
 	if !idForm.MatchString(f.ID) {
 		refuse("id", strict.Quote(f.ID), "small letters and digits, with single hyphens, points and slashes between them")
 	}
-	if f.Command == "" {
+	if strings.TrimSpace(f.Command) == "" {
 		refuse("command", "nothing", "the command that prints the number")
 	}
 	if f.Read != nil && f.Read.At == "" {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -73,8 +74,9 @@ func TestFill(t *testing.T) {
 	old := row("old", "37.5")
 	old.Interval, old.Numerics = "± 3.0", 3
 	rows := []Figure{row("new", "0.26"), old, {ID: "later", Command: "reprise-lab learn"}}
-	page := "It takes " + marked("new", "1") + " s.\n\n| a | " + marked("new", "") + " |\n" + marked("none", "7") + marked("later", "8") + "\n"
-	filled := "It takes " + marked("new", "0.26") + " s.\n\n| a | " + marked("new", "0.26") + " |\n" + marked("none", "7") + marked("later", "8") + "\n"
+	page := "It takes " + marked("new", "1") + " s.\n\n| a | " + marked("new", "") + " |\n" +
+		marked("none", "7") + marked("later", "8") + "\n"
+	filled := strings.NewReplacer(marked("new", "1"), marked("new", "0.26"), marked("new", ""), marked("new", "0.26")).Replace(page)
 	require.Equal(t, filled, Fill(page, rows, 4))
 	require.Equal(t, filled, Fill(filled, rows, 4))
 
@@ -89,16 +91,16 @@ func TestFill(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	rows := []Figure{row("a", "0.26"), row("b", "1")}
-	check := func(whole bool, texts ...string) []string {
+	check := func(texts ...string) []string {
 		var pages []Page
 		for _, text := range texts {
-			pages = append(pages, Page{Name: "p.md", Text: text, Whole: whole})
+			pages = append(pages, Page{Name: "p.md", Text: text})
 		}
 		return Check(pages, rows, 4)
 	}
 	both := "Both: " + marked("a", "0.26") + " and " + marked("b", "1") + ".\n"
-	require.Empty(t, check(true, both))
-	require.Empty(t, check(true, "A "+marked("a", "0.26"), "B "+marked("b", "1")), "rows may be marked on different pages")
+	require.Empty(t, check(both))
+	require.Empty(t, check("A "+marked("a", "0.26"), "B "+marked("b", "1")), "rows may be marked on different pages")
 
 	for text, want := range map[string]string{
 		"A " + marked("a", "0.26"):                                    "b: no page marks the row",
@@ -111,20 +113,20 @@ func TestCheck(t *testing.T) {
 		both + "  * " + marked("a", "0.26") + " of it":                "p.md:2: a mark begins the line, which Markdown takes for HTML",
 		both + "\nIt decodes 300 tokens a second. A goal is no more.": "p.md: measured, and not marked: It decodes 300 tokens a second.",
 	} {
-		require.Equal(t, []string{want}, check(true, text), text)
+		require.Equal(t, []string{want}, check(text), text)
 	}
 
 	rows = append(rows, Figure{ID: "c", Command: "reprise-lab learn"})
-	require.Equal(t, []string{"c: was not measured: reprise-lab figure c does"}, check(false, both+"And "+marked("c", "")))
+	require.Equal(t, []string{"c: was not measured: reprise-lab figure c does"}, check(both+"And "+marked("c", "")))
 }
 
 // What is measured and not marked is found in sentences, items and rows of tables, and nowhere else.
 func TestUnmarked(t *testing.T) {
-	page := `# Measured in 2026
+	page := `# Measured 5 % in 2026
 
 Measured on 2 cores: nothing
 else. Measured on a card, it took 3 s
-and no more.
+and no more. Measured at T = 1. It took 3 s.
 
 * Decodes 14,000 new tokens/s.
 * Measured: ` + marked("a", "7") + ` s.
@@ -133,22 +135,24 @@ and no more.
 |---|---|
 | an update | 17 % MFU |
 | another | ` + marked("a", "17") + ` % MFU |
+| a third (goal: 18 % MFU) |  |
+| a fourth | 19 % MFU, by others |
 
-    measured 5
+    measured 5 s
 
-` + "```\nmeasured 6\n```\n" + `
+` + "```\nmeasured 6 s\n```\n" + `
 <!-- seconds: written by go test -->
-| measured 7 |
+| measured 7 s |
 <!-- end -->
 
-See [what was measured](page2.md). It has 7 parts, which are measured.
+` + noteBegin + "Measured in 8 s.\n" + noteEnd + `
+The estimate, not measured, is 9 s. See [what was measured](page2.md). It has 7 parts, which are measured in 10 s.
 `
 	require.Equal(t, []string{
-		"Measured on 2 cores:",
 		"Measured on a card, it took 3 s and no more.",
 		"* Decodes 14,000 new tokens/s.",
 		"| an update | 17 % MFU |",
-		"It has 7 parts, which are measured.",
+		"It has 7 parts, which are measured in 10 s.",
 	}, Unmarked(page))
 }
 
@@ -219,7 +223,7 @@ func TestRefreshRefuses(t *testing.T) {
 	for id, want := range map[string]string{
 		"unread":  "figure unread has no read, so a person reads it: run reprise-lab bench --part report and write the row in docs/figures.jsonl",
 		"foreign": "figure foreign is not of a plain command of reprise-lab: run make size and name what it printed with --from",
-		"card":    "figure card was measured on a card: name it with --machine, and with --from the file that reprise-lab gpu wrote",
+		"card":    "figure card is a card's: name the card with --machine, and with --from the gpu.json that reprise-lab gpu wrote",
 		"reed":    `figure "reed": docs/figures.jsonl has no such row; did you mean "read"?`,
 		"x/*":     `figure "x/*": docs/figures.jsonl has no such row; a new one needs an id, a command and a read`,
 		"[":       `figure "[": syntax error in pattern`,

@@ -31,8 +31,8 @@ const (
 )
 
 func note(numerics int) string {
-	return fmt.Sprintf("%s Measured before `numerics` was raised to %d, so on other bits than today's: `reprise-lab figure` has date and commit.\n",
-		Dagger, numerics)
+	return fmt.Sprintf("%s Measured before `numerics` was raised to %d, so on other bits than today's: "+
+		"`reprise-lab figure` has date and commit.\n", Dagger, numerics)
 }
 
 // Fill writes the recorded numbers into a page, and after those of an older numerics than this one a
@@ -76,13 +76,11 @@ func Marks(page string) []string {
 // Page is a page's name and text.
 type Page struct {
 	Name, Text string
-	// Whole says that each sentence and row of a table that was measured has a mark.
-	Whole bool
 }
 
 // Check lists what is wrong between pages and rows, a line each: a mark that is not whole, at a line's
 // start or without a row; a number that is not its row's; a row that was not measured, or that no page
-// marks; and, in whole pages, what is measured and not marked.
+// marks; and what is measured and not marked.
 func Check(pages []Page, figures []Figure, numerics int) []string {
 	var wrong []string
 	say := func(format string, values ...any) { wrong = append(wrong, fmt.Sprintf(format, values...)) }
@@ -104,10 +102,8 @@ func Check(pages []Page, figures []Figure, numerics int) []string {
 		if Fill(p.Text, figures, numerics) != p.Text {
 			say("%s: numbers are not those of the rows: go generate ./docs writes them", p.Name)
 		}
-		if p.Whole {
-			for _, text := range Unmarked(p.Text) {
-				say("%s: measured, and not marked: %s", p.Name, text)
-			}
+		for _, text := range Unmarked(p.Text) {
+			say("%s: measured, and not marked: %s", p.Name, text)
 		}
 	}
 	for _, f := range figures {
@@ -145,10 +141,14 @@ func byID(figures []Figure) map[string]Figure {
 	return rows
 }
 
-// measured finds a sentence that is about a measurement: it says so, or has a number of a unit that only a
-// measurement has.
-var measured = regexp.MustCompile(`\b[Mm]easured\b[^|]*\d|\d[^|]*\b[Mm]easured\b|` +
-	`\d(?: [a-z]+){0,2} (?:tokens/s|tokens a second|(?:s|seconds) an iteration)\b|\d %? ?MFU\b`)
+// A sentence is about a measurement if it says so and has a number with a unit, or has one with a unit that
+// only a measurement has. Goals, estimates and the figures of others are no measurements of ours.
+var (
+	measured = regexp.MustCompile(`\b[Mm]easured\b`)
+	withUnit = regexp.MustCompile(`\d (?:%|µs|ms|s|seconds|minutes|min|h|hours|MB|MiB|GB|GiB|TFLOP/s|times as)(?:\W|$)`)
+	withRate = regexp.MustCompile(`\d(?: [a-z]+){0,2} (?:tokens/s|tokens a second|(?:s|seconds) an iteration)\b|\d %? ?MFU\b`)
+	notOurs  = regexp.MustCompile(`\b(?:[Gg]oals?|[Ee]stimates?|assum\w+|calculat\w+|by others)\b`)
+)
 
 // Unmarked lists the sentences and the rows of tables that tell of a measurement and mark no number. What
 // programs write, code and headings are left out.
@@ -156,7 +156,9 @@ func Unmarked(page string) []string {
 	var found []string
 	for _, block := range blocks(page) {
 		for _, s := range sentences(block) {
-			if measured.MatchString(link.ReplaceAllString(s, "$1")) && !opening.MatchString(s) {
+			text := link.ReplaceAllString(s, "$1")
+			about := withRate.MatchString(text) || measured.MatchString(text) && withUnit.MatchString(text)
+			if about && !notOurs.MatchString(text) && !opening.MatchString(s) {
 				found = append(found, s)
 			}
 		}
@@ -171,7 +173,7 @@ var (
 	begun = regexp.MustCompile(`^<!-- [a-z]+: written by .* -->$`)
 	item  = regexp.MustCompile(`^ *([*+-]|\d+\.) `)
 	// stop finds the end of a sentence.
-	stop = regexp.MustCompile(`[.!?:;]\**\)? `)
+	stop = regexp.MustCompile(`[.!?]\**\)? `)
 )
 
 // blocks are the paragraphs, items of lists and rows of tables of a page, each in one line.
@@ -190,6 +192,8 @@ func blocks(page string) []string {
 			skip, open = "```", false
 		case begun.MatchString(text):
 			skip, open = "<!-- end -->", false
+		case text+"\n" == noteBegin:
+			skip, open = strings.TrimSpace(noteEnd), false
 		case text == "" || strings.HasPrefix(text, "#"):
 			open = false
 		case strings.HasPrefix(text, "|"):

@@ -95,13 +95,8 @@ func choose(figures []Figure, o Options) ([]int, error) {
 				continue
 			}
 			found = true
-			switch args := strings.Fields(f.Command); {
-			case f.Read == nil:
-				return nil, fmt.Errorf("figure %s has no read, so a person reads it: run %s and write the row in %s", f.ID, f.Command, File)
-			case o.From == "" && (args[0] != program || strings.ContainsAny(f.Command, `'"$\`)):
-				return nil, fmt.Errorf("figure %s is not of a plain command of %s: run %s and name what it printed with --from", f.ID, program, f.Command)
-			case o.Machine == "" && len(args) > 1 && args[1] == "gpu":
-				return nil, fmt.Errorf("figure %s was measured on a card: name it with --machine, and with --from the file that %s wrote", f.ID, f.Command)
+			if err := readable(f, o); err != nil {
+				return nil, err
 			}
 			if !slices.Contains(named, n) {
 				named = append(named, n)
@@ -113,6 +108,22 @@ func choose(figures []Figure, o Options) ([]int, error) {
 		}
 	}
 	return named, nil
+}
+
+// readable says why a row cannot be measured with these options, if it cannot.
+func readable(f Figure, o Options) error {
+	args := strings.Fields(f.Command)
+	switch {
+	case f.Read == nil:
+		return fmt.Errorf("figure %s has no read, so a person reads it: run %s and write the row in %s", f.ID, f.Command, File)
+	case (o.Machine == "" || o.From == "") && len(args) > 1 && args[1] == "gpu":
+		return fmt.Errorf("figure %s is a card's: name the card with --machine, and with --from the gpu.json that %s wrote",
+			f.ID, f.Command)
+	case o.From == "" && (args[0] != program || strings.ContainsAny(f.Command, `'"$\`)):
+		return fmt.Errorf("figure %s is not of a plain command of %s: run %s and name what it printed with --from",
+			f.ID, program, f.Command)
+	}
+	return nil
 }
 
 // commandsOf lists the commands of the named rows, each once.
