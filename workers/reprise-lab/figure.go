@@ -35,13 +35,9 @@ What was measured on another machine is taken from the JSON printed there, with 
   reprise-lab figure 'speed/smollm2/*'
   reprise-lab figure 'gpu/h200/*' --from results/gpu.json --machine 'NVIDIA H200'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := os.ReadFile(file)
+			all, err := readFigures(file)
 			if err != nil {
 				return err
-			}
-			all, err := figures.Parse(b)
-			if err != nil {
-				return fmt.Errorf("%s: %w", file, err)
 			}
 			if len(args) == 0 {
 				return figures.List(cmd.OutOrStdout(), all, model.Numerics, stale)
@@ -50,7 +46,13 @@ What was measured on another machine is taken from the JSON printed there, with 
 			if o.Program, err = os.Executable(); err != nil {
 				return fmt.Errorf("find this program: %w", err)
 			}
-			save := func(all []figures.Figure) error { return os.WriteFile(file, figures.Encode(all), 0o644) }
+			save := func(measured []figures.Figure) error {
+				now, err := readFigures(file)
+				if err != nil {
+					return err
+				}
+				return os.WriteFile(file, figures.Encode(figures.Replace(now, measured)), 0o644)
+			}
 			return figures.Refresh(cmd.Context(), all, o, measuredBuild(), save, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 		Args: cobra.ArbitraryArgs,
@@ -61,6 +63,19 @@ What was measured on another machine is taken from the JSON printed there, with 
 	f.StringVar(&o.Machine, "machine", "", "the processor or card that was measured (default: this machine's processor)")
 	f.BoolVar(&stale, "stale", false, "list the rows of older numerics alone")
 	return cmd
+}
+
+// readFigures reads a file of rows.
+func readFigures(file string) ([]figures.Figure, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	all, err := figures.Parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return all, nil
 }
 
 // measuredBuild is this program, as a row tells it.

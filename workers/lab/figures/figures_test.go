@@ -106,7 +106,7 @@ func TestCheck(t *testing.T) {
 		"A " + marked("a", "0.26"):                                    "b: no page marks the row",
 		both + "And " + marked("B", "1"):                              `p.md: B has no row: did you mean "b"?`,
 		both + "And " + marked("unlike-all", "1"):                     "p.md: unlike-all has no row: add one to docs/figures.jsonl",
-		"Both: " + marked("a", "0.27") + " and " + marked("b", "1"):   "p.md: numbers are not those of the rows: go generate ./docs writes them",
+		"Both: " + marked("a", "0.27") + " and " + marked("b", "1"):   `p.md: a is "0.27", and "0.26" in its row: go generate ./docs writes it`,
 		both + "And <!--figure a-->0.26":                              "p.md: a mark is not whole: <!--figure ID-->NUMBER<!--/figure-->",
 		both + "And <!-- figure a -->0.26<!--/figure-->":              "p.md: a mark is not whole: <!--figure ID-->NUMBER<!--/figure-->",
 		both + marked("a", "0.26") + " of it":                         "p.md:2: a mark begins the line, which Markdown takes for HTML",
@@ -115,6 +115,13 @@ func TestCheck(t *testing.T) {
 	} {
 		require.Equal(t, []string{want}, check(text), text)
 	}
+
+	rows[0].Numerics = 3
+	require.Equal(t, []string{`p.md: a is "0.26", and "0.26†" in its row: go generate ./docs writes it`}, check(both))
+	aged := strings.Replace(both, "0.26<", "0.26†<", 1)
+	require.Equal(t, []string{"p.md: it does not explain † as it should: go generate ./docs does"}, check(aged))
+	require.Empty(t, check(Fill(both, rows, 4)))
+	rows[0].Numerics = 4
 
 	rows = append(rows, Figure{ID: "c", Command: "reprise-lab learn"})
 	require.Equal(t, []string{"c: was not measured: reprise-lab figure c does"}, check(both+"And "+marked("c", "")))
@@ -204,15 +211,16 @@ func TestRefresh(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "bench --part report --json\n", string(called), "once, with --json")
 	require.Equal(t, "1", rows[0].Value, "the rows that came in stay")
-	require.Equal(t, other, saved[2])
+	require.Len(t, saved, 2)
 	require.Equal(t, Figure{ID: "a/first", Value: "7", Command: first.Command, Read: first.Read, Date: saved[0].Date, Commit: "new",
 		Numerics: 5, Machine: thisMachine()}, saved[0])
+	require.Equal(t, []Figure{saved[0], saved[1], other}, Replace(rows, saved))
 
 	file := filepath.Join(t.TempDir(), "printed.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"x":9}`), 0o644))
 	o = Options{IDs: []string{"b"}, From: file, Machine: "NVIDIA H200"}
 	require.NoError(t, Refresh(t.Context(), rows, o, Build{Commit: "new", Numerics: 5}, save, io.Discard, io.Discard))
-	require.Equal(t, "9 NVIDIA H200", saved[2].Value+" "+saved[2].Machine)
+	require.Equal(t, "9 NVIDIA H200", saved[0].Value+" "+saved[0].Machine)
 }
 
 func TestRefreshRefuses(t *testing.T) {

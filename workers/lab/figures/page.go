@@ -45,11 +45,8 @@ func Fill(page string, figures []Figure, numerics int) string {
 		if !ok || !f.Measured() {
 			return whole
 		}
-		text := f.Text()
-		if f.Stale(numerics) {
-			text, stale = text+Dagger, true
-		}
-		return "<!--figure " + f.ID + "-->" + text + "<!--/figure-->"
+		stale = stale || f.Stale(numerics)
+		return "<!--figure " + f.ID + "-->" + f.shown(numerics) + "<!--/figure-->"
 	})
 	before, rest, noted := strings.Cut(page, noteBegin)
 	_, after, ended := strings.Cut(rest, noteEnd)
@@ -64,13 +61,12 @@ func Fill(page string, figures []Figure, numerics int) string {
 	return page
 }
 
-// Marks are the IDs that a page marks, in its order.
-func Marks(page string) []string {
-	var ids []string
-	for _, m := range mark.FindAllStringSubmatch(page, -1) {
-		ids = append(ids, m[1])
+// shown is the number between its marks.
+func (f Figure) shown(numerics int) string {
+	if f.Stale(numerics) {
+		return f.Text() + Dagger
 	}
-	return ids
+	return f.Text()
 }
 
 // Page is a page's name and text.
@@ -86,21 +82,26 @@ func Check(pages []Page, figures []Figure, numerics int) []string {
 	say := func(format string, values ...any) { wrong = append(wrong, fmt.Sprintf(format, values...)) }
 	rows, marked := byID(figures), map[string]bool{}
 	for _, p := range pages {
-		ids := Marks(p.Text)
-		if len(opening.FindAllString(p.Text, -1)) != len(ids) || len(closing.FindAllString(p.Text, -1)) != len(ids) {
+		marks := mark.FindAllStringSubmatch(p.Text, -1)
+		if len(opening.FindAllString(p.Text, -1)) != len(marks) || len(closing.FindAllString(p.Text, -1)) != len(marks) {
 			say("%s: a mark is not whole: <!--figure ID-->NUMBER<!--/figure-->", p.Name)
 		}
 		for _, found := range atLineStart.FindAllStringIndex(p.Text, -1) {
 			say("%s:%d: a mark begins the line, which Markdown takes for HTML", p.Name, 1+strings.Count(p.Text[:found[1]], "\n"))
 		}
-		for _, id := range ids {
-			marked[id] = true
-			if _, ok := rows[id]; !ok {
-				say("%s: %s has no row: %s", p.Name, id, hint(id, figures))
+		differ := false
+		for _, m := range marks {
+			marked[m[1]] = true
+			switch f, ok := rows[m[1]]; {
+			case !ok:
+				say("%s: %s has no row: %s", p.Name, m[1], hint(m[1], figures))
+			case f.Measured() && m[2] != f.shown(numerics):
+				say("%s: %s is %q, and %q in its row: go generate ./docs writes it", p.Name, m[1], m[2], f.shown(numerics))
+				differ = true
 			}
 		}
-		if Fill(p.Text, figures, numerics) != p.Text {
-			say("%s: numbers are not those of the rows: go generate ./docs writes them", p.Name)
+		if !differ && Fill(p.Text, figures, numerics) != p.Text {
+			say("%s: it does not explain %s as it should: go generate ./docs does", p.Name, Dagger)
 		}
 		for _, text := range Unmarked(p.Text) {
 			say("%s: measured, and not marked: %s", p.Name, text)

@@ -40,45 +40,57 @@ type Options struct {
 	Program string
 }
 
-// Refresh measures the named rows again. A command that several rows share runs once;
-// save gets all rows after each, so that an interruption loses one command at most. It
-// prints a line a row to out; what the commands say goes to progress.
+// Refresh measures the named rows again. A command that several rows share runs once; save gets its rows
+// then, so that an interruption loses one command at most. It prints a line a row to out; what the commands
+// say goes to progress.
 func Refresh(ctx context.Context, figures []Figure, o Options, b Build, save func([]Figure) error, out, progress io.Writer) error {
 	named, err := choose(figures, o)
 	if err != nil {
 		return err
 	}
-	printed := map[string][]byte{}
-	all := slices.Clone(figures)
-	for _, command := range commandsOf(all, named) {
+	for _, command := range commandsOf(figures, named) {
+		var printed []byte
 		if o.From != "" {
-			printed[command], err = os.ReadFile(o.From)
+			printed, err = os.ReadFile(o.From)
 		} else {
-			printed[command], err = run(ctx, o.Program, command, progress)
+			printed, err = run(ctx, o.Program, command, progress)
 		}
 		if err != nil {
 			return err
 		}
+		var measured []Figure
 		for _, n := range named {
-			if all[n].Command != command {
+			f := figures[n]
+			if f.Command != command {
 				continue
 			}
-			before := all[n]
-			value, interval, err := before.Read.From(printed[command])
-			if err != nil {
-				return fmt.Errorf("%s: %s: %w", before.ID, command, err)
+			before := cmp.Or(f.Text(), "not measured")
+			if f.Value, f.Interval, err = f.Read.From(printed); err != nil {
+				return fmt.Errorf("%s: %s: %w", f.ID, command, err)
 			}
-			f := &all[n]
-			f.Value, f.Interval = value, interval
 			f.Date, f.Commit, f.Numerics = time.Now().UTC().Format(time.DateOnly), b.Commit, b.Numerics
 			f.Machine = cmp.Or(o.Machine, thisMachine())
-			fmt.Fprintf(out, "%s: %s, was %s\n", f.ID, f.Text(), cmp.Or(before.Text(), "not measured"))
+			measured = append(measured, f)
+			fmt.Fprintf(out, "%s: %s, was %s\n", f.ID, f.Text(), before)
 		}
-		if err := save(all); err != nil {
+		if err := save(measured); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Replace puts measured rows into the place of those of the same IDs, which others may have changed while
+// the command ran.
+func Replace(figures, measured []Figure) []Figure {
+	rows := byID(measured)
+	all := slices.Clone(figures)
+	for n, f := range all {
+		if m, ok := rows[f.ID]; ok {
+			all[n] = m
+		}
+	}
+	return all
 }
 
 // choose finds the named rows, all of which a program can read.
