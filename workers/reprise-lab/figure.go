@@ -32,8 +32,8 @@ What was measured on another machine is taken from the JSON printed there, with 
 		Example: `  reprise-lab figure
   reprise-lab figure --stale
   reprise-lab figure report/memory
-  reprise-lab figure 'speed/smollm2/*'
-  reprise-lab figure 'gpu/h200/*' --from results/gpu.json --machine 'NVIDIA H200'`,
+  reprise-lab figure 'speed/smollm2/*/tokens'
+  reprise-lab figure 'gpu/h100/*/0.5b-bfloat16' --from results/gpu.json --machine 'NVIDIA H100 80GB HBM3'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			all, err := readFigures(file)
 			if err != nil {

@@ -218,8 +218,10 @@ func TestRefresh(t *testing.T) {
 
 	file := filepath.Join(t.TempDir(), "printed.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"x":9}`), 0o644))
-	o = Options{IDs: []string{"b"}, From: file, Machine: "NVIDIA H200"}
-	require.NoError(t, Refresh(t.Context(), rows, o, Build{Commit: "new", Numerics: 5}, save, io.Discard, io.Discard))
+	o = Options{IDs: []string{"[bc]"}, From: file, Machine: "NVIDIA H200"}
+	var progress bytes.Buffer
+	require.NoError(t, Refresh(t.Context(), append(rows, row("c", "1")), o, Build{Commit: "new", Numerics: 5}, save, io.Discard, &progress))
+	require.Equal(t, "c has no read: a person reads it\n", progress.String())
 	require.Equal(t, "9 NVIDIA H200", saved[0].Value+" "+saved[0].Machine)
 }
 
@@ -232,6 +234,7 @@ func TestRefreshRefuses(t *testing.T) {
 		"unread":  "figure unread has no read, so a person reads it: run reprise-lab bench --part report and write the row in docs/figures.jsonl",
 		"foreign": "figure foreign is not of a plain command of reprise-lab: run make size and name what it printed with --from",
 		"card":    "figure card is a card's: name the card with --machine, and with --from the gpu.json that reprise-lab gpu wrote",
+		"u*":      "none of these rows has a read",
 		"reed":    `figure "reed": docs/figures.jsonl has no such row; did you mean "read"?`,
 		"x/*":     `figure "x/*": docs/figures.jsonl has no such row; a new one needs an id, a command and a read`,
 		"[":       `figure "[": syntax error in pattern`,

@@ -44,7 +44,7 @@ type Options struct {
 // then, so that an interruption loses one command at most. It prints a line a row to out; what the commands
 // say goes to progress.
 func Refresh(ctx context.Context, figures []Figure, o Options, b Build, save func([]Figure) error, out, progress io.Writer) error {
-	named, err := choose(figures, o)
+	named, err := choose(figures, o, progress)
 	if err != nil {
 		return err
 	}
@@ -93,8 +93,8 @@ func Replace(figures, measured []Figure) []Figure {
 	return all
 }
 
-// choose finds the named rows, all of which a program can read.
-func choose(figures []Figure, o Options) ([]int, error) {
+// choose finds the named rows. Of a pattern's rows it leaves out those that a person reads, and says so.
+func choose(figures []Figure, o Options, progress io.Writer) ([]int, error) {
 	var named []int
 	for _, pattern := range o.IDs {
 		found := false
@@ -107,6 +107,10 @@ func choose(figures []Figure, o Options) ([]int, error) {
 				continue
 			}
 			found = true
+			if f.Read == nil && f.ID != pattern {
+				fmt.Fprintf(progress, "%s has no read: a person reads it\n", f.ID)
+				continue
+			}
 			if err := readable(f, o); err != nil {
 				return nil, err
 			}
@@ -118,6 +122,9 @@ func choose(figures []Figure, o Options) ([]int, error) {
 			return nil, fmt.Errorf("figure %q: %s has no such row; %s", pattern, File,
 				cmp.Or(strict.DidYouMean(pattern, ids(figures)), "a new one needs an id, a command and a read"))
 		}
+	}
+	if len(named) == 0 {
+		return nil, fmt.Errorf("none of these rows has a read")
 	}
 	return named, nil
 }
