@@ -15,6 +15,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/steps"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -41,6 +42,7 @@ func (d *dialogue) option(s *stage, option string) {
 	case "diagnose":
 		p.Diagnostics.Every = d.number(value)
 	case "credit":
+		methodstest.Needs(d.t, value)
 		p.Settings.Credit.Algorithm = value
 	case "suites": // name:turns, …
 		p.Suites = nil

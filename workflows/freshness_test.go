@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -116,6 +117,7 @@ func TestDiagnosed(t *testing.T) {
 
 // A baseline by state sees a rollout also where nothing of it is selected.
 func TestStateBaselineSeesAllRollouts(t *testing.T) {
+	methodstest.Needs(t, "state_baseline")
 	s := &stage{plan: testPlan(), base: true}
 	s.plan.EvaluateEvery, s.plan.Settings.Credit.Algorithm = 0, "state_baseline"
 	s.selected = func(iteration int) int { return 4 * ((iteration + 1) % 2) }

@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,7 +84,7 @@ func TestTablesNameFields(t *testing.T) {
 	}
 	for _, r := range rules {
 		if key, found := strings.CutPrefix(r.path, "credit."); found && key != "algorithm" {
-			require.Contains(t, read, key)
+			require.True(t, slices.Contains(read, key) || !methodstest.Whole(), key)
 		}
 	}
 	for _, key := range read {
