@@ -2,6 +2,7 @@ package activities
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -75,7 +76,20 @@ type RestoreResult struct {
 	From      int               `json:"from"` // version of the snapshot it was rebuilt from
 	Programs  map[string]string `json:"programs,omitempty"`
 	Telemetry Telemetry         `json:"telemetry"`
+	// Load is how busy the worker's machine is; nil where that is not known.
+	Load *Load `json:"load,omitempty"`
 }
+
+// Load is how busy a machine is.
+type Load struct {
+	// Average is the mean number of processes that computed or wanted to, over the last minute.
+	Average float64 `json:"average"`
+	// Cores is how many processors the worker may use.
+	Cores int `json:"cores"`
+}
+
+// String says it to people.
+func (l Load) String() string { return fmt.Sprintf("load %.0f on %d cores", l.Average, l.Cores) }
 
 // WarmStartInput asks for a chunk of a warm start.
 type WarmStartInput struct {

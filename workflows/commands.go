@@ -38,6 +38,9 @@ type Status struct {
 	PausedBy    *PausedBy `json:"paused_by,omitempty"`
 	Failing     []Failing `json:"failing,omitempty"`
 	LostDevices int       `json:"lost_devices"`
+	// SilentDevices counts sessions that ended because their worker was silent for too long, and then was there again:
+	// its machine had too much to do.
+	SilentDevices int `json:"silent_devices,omitempty"`
 	// Recomputed counts updates applied again so far to rebuild the policy, or begun again
 	// after some of their pieces were lost.
 	Recomputed int `json:"recomputed_updates"`
@@ -97,7 +100,7 @@ func (t *train) status() (Status, error) {
 	s := Status{
 		Run: t.Run.ID, Phase: t.phase, Branch: t.Branch, Iteration: t.Next, Iterations: t.end(), Environment: t.plan.Environment,
 		Paused: t.Paused, Fingerprint: t.Fingerprint, Head: t.headRef(), State: t.State, Settings: t.Settings,
-		Metrics: t.Metrics, First: evaluated(t.First), Last: evaluated(t.Last), LostDevices: t.LostDevices, Recomputed: t.Recomputed,
+		Metrics: t.Metrics, First: evaluated(t.First), Last: evaluated(t.Last), LostDevices: t.LostDevices, SilentDevices: t.SilentDevices, Recomputed: t.Recomputed,
 		PausedBy: t.pausedBy(), Failing: t.Failures, AtRisk: t.atRisk(), RebuildSeconds: t.rebuildSeconds(), Warnings: t.Warnings, Events: t.Events,
 	}
 	s.Waiting, s.Costs = t.waiting(), t.costsNow()

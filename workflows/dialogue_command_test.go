@@ -166,11 +166,16 @@ func (d *dialogue) command(words []string) {
 		for range d.number(words[1]) {
 			d.p.s.errors["Describe"] = append(d.p.s.errors["Describe"], temporal.NewTimeoutError(1, nil))
 		}
-	case "kill":
+	case "kill", "starve":
 		session, lose := d.loses()
+		d.p.again[d.kills+1] = words[0] == "starve"
 		onDevice := d.step(words[1]).Place == steps.OnSession
 		d.when(words[1], d.number(words[2]), func() {
-			d.say(session, "is lost")
+			if words[0] == "starve" {
+				d.say(session, "is silent for too long")
+			} else {
+				d.say(session, "is lost")
+			}
 			noticed := make(chan struct{})
 			d.noticed = noticed
 			d.instead(func() error {
@@ -296,7 +301,12 @@ func (d *dialogue) person(words []string) {
 		}
 		d.say("status", "%s, iteration %d of %d, branch %d, updates at risk: %d%s", s.Phase, s.Iteration, s.Iterations, s.Branch, s.AtRisk, there)
 		for _, of := range s.Failing {
-			d.say("status", "failed %d in a row: %s: %s", of.Count, of.Kind, of.Step)
+			if of.Silent > 0 {
+				d.say("status", "its worker was silent %d times: %s", of.Silent, of.Step)
+			}
+			if of.Count > 0 {
+				d.say("status", "failed %d in a row: %s: %s", of.Count, of.Kind, of.Step)
+			}
 		}
 		if s.PausedBy != nil {
 			d.say("status", "last error: %s", s.PausedBy.Error)

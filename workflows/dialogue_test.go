@@ -45,6 +45,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the dialogues give into te
 //	                                                        the first of these commands ends session 1, the next session 2
 //	slow-commit N                                           the Nth commit begins when the samples beside it have ended
 //	fail STEP N [KIND]                                      an error, which a retry corrects or which has a kind
+//	starve STEP N                                           as kill, but the worker lives, and takes the next session
 //	absent N                                                the first N tries to open a session find no device
 //	silent N                                                the first N questions what devices there are find none
 type dialogue struct {

@@ -41,6 +41,10 @@ type Failing struct {
 	// device had too little memory.
 	Count       int `json:"count"`
 	OutOfMemory int `json:"out_of_memory,omitempty"`
+	// Silent is how often its worker was silent for too long and then there again, which is no failure of the
+	// step, and Load how busy the worker's machine was then.
+	Silent int              `json:"silent,omitempty"`
+	Load   *activities.Load `json:"load,omitempty"`
 	// Kind and Error are the last failure's.
 	Kind  string `json:"kind"`
 	Error string `json:"error"`
@@ -55,11 +59,11 @@ const mostOutOfMemory = 2
 
 // count counts a failure of a step, and returns the step's failures in a row.
 func (t *train) count(f *failure) Failing {
-	i := slices.IndexFunc(t.Failures, func(of Failing) bool { return of.Step == f.step })
-	if i < 0 {
-		i, t.Failures = len(t.Failures), append(t.Failures, Failing{Step: f.step})
+	of := t.failing(f.step)
+	if of == nil {
+		t.Failures = append(t.Failures, Failing{Step: f.step})
+		of = t.failing(f.step)
 	}
-	of := &t.Failures[i]
 	of.Count++
 	if f.kind == activities.KindOutOfMemory {
 		of.OutOfMemory++
@@ -108,6 +112,9 @@ func (of Failing) Text() string { return fmt.Sprintf("%s; the last error: %s", o
 func (of Failing) phase() string {
 	if of.Kind == activities.KindEnvironmentBroke {
 		return of.Step
+	}
+	if of.Count == 0 {
+		return fmt.Sprintf("the worker of %s was silent %d times in a row", of.Step, of.Silent)
 	}
 	if of.OutOfMemory >= mostOutOfMemory {
 		return fmt.Sprintf("%s was out of memory %d times", of.Step, of.OutOfMemory)

@@ -36,7 +36,9 @@ type play struct {
 	// absent is how many tries for a session find no device.
 	absent int
 	// lost ends the nth session, from 1, when its channel is closed.
-	lost map[int]chan struct{}
+	lost   map[int]chan struct{}
+	again  map[int]bool // sessions that the worker of the one before serves
+	worker int          // which serves the session that was opened last
 	// creation is the answer to each try for a session.
 	creation *testsuite.MockCallWrapper
 	// hooks run before the nth execution of an activity.
@@ -66,7 +68,7 @@ func newPlay(t *testing.T, s *stage) *play {
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	p := &play{
 		TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t, s: s, w: Workflows{SessionHeartbeat: 5 * time.Second},
-		lost: map[int]chan struct{}{}, hooks: map[string]func(){}, started: map[string]int{},
+		lost: map[int]chan struct{}{}, again: map[int]bool{}, hooks: map[string]func(){}, started: map[string]int{},
 		ended: map[string]int{}, slow: map[int]bool{}, samples: map[string]int{}, sampled: map[int]bool{}, gates: map[string]chan struct{}{},
 	}
 	s.counts, s.over, s.gate = map[string]int{}, make(chan struct{}), p.gate
@@ -132,8 +134,12 @@ func (p *play) create(ctx context.Context, id string) error {
 	}
 	p.opened++
 	n := p.opened
+	if !p.again[n] {
+		p.worker = n
+	}
+	worker := p.worker
 	p.mu.Unlock()
-	p.SignalWorkflow(id, map[string]string{"Taskqueue": fmt.Sprintf("session-%d", n), "ResourceID": "device", "HostName": "device"})
+	p.SignalWorkflow(id, map[string]string{"Taskqueue": fmt.Sprintf("session-%d", worker), "ResourceID": "device", "HostName": "device"})
 	if lost := p.lost[n]; lost != nil {
 		<-lost
 		return temporal.NewNonRetryableApplicationError("no heartbeat", "Lost", nil)

@@ -85,6 +85,7 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 		}
 		t.Recomputed += r.Telemetry.Recomputed
 		t.recordRestore(r.Telemetry)
+		t.busy(r.Load)
 		took = took.Plus(r.Telemetry)
 		if !r.Done {
 			phase = restoring(r)

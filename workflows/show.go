@@ -3,6 +3,7 @@ package workflows
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"go.temporal.io/sdk/temporal"
@@ -46,6 +47,8 @@ func (t *train) details() string {
 	fmt.Fprintf(&b, "**%s**\n\n", t.phase)
 	if w := t.waiting(); w != nil && w.Reason != "" {
 		w.showPrograms(&b)
+	} else if w != nil && slices.Contains(t.present, t.wanted) {
+		fmt.Fprintf(&b, "A device worker with fingerprint `%s` is there, and serves another workflow. The run waits for it, or for another worker of that fingerprint.\n\n", t.wanted)
 	} else if w != nil {
 		there := "none"
 		if len(t.present) > 0 {
@@ -55,6 +58,11 @@ func (t *train) details() string {
 	}
 	if p := t.pausedBy(); p != nil {
 		fmt.Fprintf(&b, "Last error (%s): %s\n\n%s\n\n", p.Kind, p.Error, p.Do)
+	}
+	for _, of := range t.Failures {
+		if t.Stuck == nil {
+			fmt.Fprintf(&b, "%s\n\n", of.Text())
+		}
 	}
 	if t.measuring {
 		t.showSuites(&b)
@@ -82,6 +90,9 @@ func (t *train) details() string {
 		row(fmt.Sprintf("evaluation of version %d", t.Last.Version), figures(t.Last.Metrics))
 	}
 	row("devices lost", fmt.Sprint(t.LostDevices))
+	if t.SilentDevices > 0 {
+		row("workers silent and here again", fmt.Sprint(t.SilentDevices))
+	}
 	row("updates recomputed", fmt.Sprint(t.Recomputed))
 	row("updates since the last snapshot", t.riskText())
 	row("device fingerprint", "`"+t.Fingerprint+"`")

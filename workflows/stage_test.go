@@ -66,6 +66,10 @@ type stage struct {
 	errors map[string][]error
 	// stall is which execution of an activity never answers, from 1.
 	stall map[string]int
+	// stalls has a channel for each execution of Generate that answers nothing before it is closed, from the first on.
+	stalls []chan struct{}
+	// load is what Restore says of the worker's machine.
+	load *activities.Load
 	// instead is what activities do instead of their work, by their id: it is set when
 	// they begin, and holds for one try.
 	instead map[string]func() error
@@ -146,12 +150,16 @@ func (s *stage) begin(ctx context.Context, name string, input any) error {
 	instead := s.instead[id]
 	delete(s.instead, id)
 	stalled := s.stall[name] == s.counts[queue+" "+name] && !slices.Contains([]string{"session-2", "session-3"}, queue)
+	var until chan struct{} = s.over
+	if n := s.counts[queue+" "+name]; name == "Generate" && n <= len(s.stalls) {
+		stalled, until = true, s.stalls[n-1]
+	}
 	s.mu.Unlock()
 	if instead != nil {
 		return instead()
 	}
 	if stalled {
-		<-s.over
+		<-until
 		return errors.New("nobody hears this")
 	}
 	return err
@@ -241,7 +249,7 @@ func (s *stage) Restore(ctx context.Context, in activities.RestoreInput) (activi
 	if before == "" {
 		before = "s0"
 	}
-	out := activities.RestoreResult{State: before, Before: before, Done: true, Programs: map[string]string{"turn-1.decode": cmp.Or(s.build, "p")}}
+	out := activities.RestoreResult{Load: s.load, State: before, Before: before, Done: true, Programs: map[string]string{"turn-1.decode": cmp.Or(s.build, "p")}}
 	for _, c := range slices.Backward(s.commits) {
 		if c.Iteration != in.Version.Version-1 {
 			continue

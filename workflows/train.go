@@ -60,8 +60,12 @@ type Carry struct {
 	Last          *store.EvaluationRef `json:"last,omitempty"`
 	Metrics       activities.Metrics   `json:"metrics,omitempty"`
 	LostDevices   int                  `json:"lost_devices"`
-	Recomputed    int                  `json:"recomputed"`
-	Warnings      []string             `json:"warnings,omitempty"`
+	// SilentDevices counts sessions that were lost by silence while their worker lived, and Silence is the last
+	// lost one, of which that is not known yet.
+	SilentDevices int          `json:"silent_devices,omitempty"`
+	Silence       *LostSession `json:"silence,omitempty"`
+	Recomputed    int          `json:"recomputed"`
+	Warnings      []string     `json:"warnings,omitempty"`
 	// Costs are what the run has cost by device kind.
 	Costs costs `json:"costs,omitzero"`
 	// Rebuilding is how long rebuilding the policy takes, as far as it was measured.
@@ -184,7 +188,7 @@ func (t *train) run(ctx workflow.Context, input json.RawMessage, again bool) err
 			if step := t.failedTooOften(ctx, err); step != nil {
 				t.pauseBy(ctx, step)
 			}
-			if err := t.awaitMemory(ctx, err); err != nil {
+			if err := cmp.Or(t.awaitMemory(ctx, err), t.awaitCalm(ctx, err)); err != nil {
 				return err
 			}
 		} else if errors.Is(err, errOtherPrograms) {
@@ -355,8 +359,10 @@ func (t *train) withDevice(ctx workflow.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	t.heard(s)
 	defer func() {
 		t.leaves(ctx, s, err)
+		t.lostBySilence(s, err)
 		s.close()
 	}()
 	if err := t.warmStart(ctx, s); err != nil || t.Run.Base.Digest == "" {

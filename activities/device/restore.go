@@ -27,7 +27,7 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 		return activities.RestoreResult{}, err
 	}
 	defer done(&err)
-	out := activities.RestoreResult{}
+	out := activities.RestoreResult{Load: machineLoad()}
 	if out.Programs, err = w.lower(run); err != nil {
 		return activities.RestoreResult{}, err
 	}

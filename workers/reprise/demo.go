@@ -57,7 +57,7 @@ interrupted resumes where it was.`,
 		},
 	}
 	servers.AddFlags(cmd.Flags())
-	stack.AddWorkerFlags(cmd.Flags(), &worker, 5*time.Second)
+	stack.AddWorkerFlags(cmd.Flags(), &worker, stack.DevHeartbeat)
 	keys.AddCodecFlag(cmd.Flags())
 	cmd.Flags().StringVar(&preset, "preset", "bandit-demo", "which preset to run")
 	return cmd

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -47,7 +46,7 @@ starts again.`,
 		},
 	}
 	servers.AddFlags(cmd.Flags())
-	stack.AddWorkerFlags(cmd.Flags(), &worker, 5*time.Second)
+	stack.AddWorkerFlags(cmd.Flags(), &worker, stack.DevHeartbeat)
 	keys.AddCodecFlag(cmd.Flags())
 	return cmd
 }

@@ -11,6 +11,10 @@ import (
 	"github.com/reprise-rl/reprise/workers"
 )
 
+// DevHeartbeat is the session heartbeat of a development stack: a laptop that compiles or swaps beside it is silent for
+// some seconds.
+const DevHeartbeat = 15 * time.Second
+
 // AddWorkerFlags adds the flags of a worker; heartbeat is the default of
 // --session-heartbeat.
 func AddWorkerFlags(f *pflag.FlagSet, o *workers.Options, heartbeat time.Duration) {

@@ -70,6 +70,13 @@ func (w *Watcher) showTrain(s workflows.Status) {
 	if s.Last != nil && s.Last.Version <= s.Iteration {
 		w.showEvaluated(s.Last)
 	}
+	if s.PausedBy == nil {
+		for _, of := range s.Failing {
+			if of.Silent > 0 {
+				w.tell(human.Visible(of.Text()))
+			}
+		}
+	}
 	if s.PausedBy != nil {
 		w.tell(pausedText(s.PausedBy))
 	} else if s.Waiting != nil {

@@ -322,6 +322,20 @@ w-1 is done: 2 iterations, state 6f76
 `, out)
 }
 
+// A worker that was silent and is here again is told once.
+func TestSilentWorkerIsTold(t *testing.T) {
+	silent := workflows.Status{Iterations: 2, Iteration: 0, Phase: "restoring", Failing: []workflows.Failing{
+		{Step: "Generate: iteration 0", Silent: 2, Kind: "SessionLost", Error: "its worker was silent for more than 15s, and is here again: its machine has too much to do (load 31 on 2 cores)"},
+		{Step: "Score: iteration 0", Count: 1, Kind: "SessionLost", Error: "its session was lost"},
+	}}
+	p := &scripted{kind: "Train", end: completed, result: workflows.TrainResult{Iterations: 2, State: "6f76"}, statuses: []any{silent}}
+	out, err := watched(t, p)
+	require.NoError(t, err)
+	require.Contains(t, out, "the worker of Generate: iteration 0 was silent 2 times in a row; the last error: its worker was silent for more than 15s, and is here again: "+
+		"its machine has too much to do (load 31 on 2 cores)\n")
+	require.NotContains(t, out, "Score")
+}
+
 // A run whose fingerprint is served by another build shows both sets of programs.
 func TestWaitingForPrograms(t *testing.T) {
 	require.Equal(t, `waiting for a worker with the run's programs: programs a differ

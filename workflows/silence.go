@@ -1,0 +1,95 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/reprise-rl/reprise/activities"
+)
+
+// LostSession is a session that was lost by silence, until the next one tells whether its worker lives.
+type LostSession struct {
+	// Worker names the worker's process.
+	Worker string `json:"worker"`
+	// Step is the step that ran.
+	Step string `json:"step"`
+}
+
+// The wait before another session is asked for, after the second silence of a worker in a row: the machine has too
+// much to do, and another session makes it no calmer. Each further wait is twice as long.
+const (
+	silenceWaitMin = 5 * time.Second
+	silenceWaitMax = 2 * time.Minute
+)
+
+// worker names the process that serves the session: the queue of its own that it has.
+func (s *session) worker() string { return string(s.info.GetRecreateToken()) }
+
+// lostBySilence notes a session that was lost by silence. err is what ended the session.
+func (t *train) lostBySilence(s *session, err error) {
+	t.Silence = nil
+	var f *failure
+	if errors.As(err, &f) && f.kind == kindSessionLost {
+		t.Silence = &LostSession{Worker: s.worker(), Step: f.step}
+	}
+}
+
+// heard tells silence from loss when a session opens. If the process that was lost answers, then no device was lost and none is
+// broken: the loss is taken back, and does not count towards limits.step_failures.
+func (t *train) heard(s *session) {
+	lost := t.Silence
+	t.Silence = nil
+	if lost == nil || lost.Worker != s.worker() {
+		return
+	}
+	t.LostDevices--
+	t.SilentDevices++
+	if t.Current != nil && t.Current.Lost > 0 {
+		t.Current.Lost--
+	}
+	if of := t.failing(lost.Step); of != nil {
+		of.Count--
+		of.Silent++
+		of.Load = nil
+		of.Error = fmt.Sprintf("its worker was silent for more than %s, and is here again: its machine has too much to do", t.SessionHeartbeat)
+	}
+}
+
+// busy adds the load of the worker's machine to what is said of its silence.
+func (t *train) busy(load *activities.Load) {
+	for i := range t.Failures {
+		if of := &t.Failures[i]; load != nil && of.Silent > 0 && of.Load == nil {
+			of.Load = load
+			of.Error += " (" + load.String() + ")"
+		}
+	}
+}
+
+// failing is a step that has failed in a row; nil if it has not.
+func (t *train) failing(step string) *Failing {
+	i := slices.IndexFunc(t.Failures, func(of Failing) bool { return of.Step == step })
+	if i < 0 {
+		return nil
+	}
+	return &t.Failures[i]
+}
+
+// awaitCalm waits before another session is asked for, if the worker of the last fell silent in the same step before.
+func (t *train) awaitCalm(ctx workflow.Context, err error) error {
+	var f *failure
+	if !errors.As(err, &f) || f.kind != kindSessionLost || t.Paused {
+		return nil
+	}
+	of := t.failing(f.step)
+	if of == nil || of.Silent == 0 {
+		return nil
+	}
+	defer t.waitedSince(ctx, workflow.Now(ctx))
+	t.show(ctx, "waiting: "+of.phase())
+	_, err = workflow.AwaitWithTimeout(ctx, min(silenceWaitMin<<min(of.Silent-1, 10), silenceWaitMax), func() bool { return t.Paused || t.adopts() })
+	return err
+}
