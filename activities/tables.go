@@ -1,6 +1,8 @@
 package activities
 
 import (
+	"sync"
+
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model/methods"
 	"github.com/reprise-rl/reprise/model/search"
@@ -47,9 +49,12 @@ var (
 	StatesTable = Table{"states", untilNext}
 	// TextsTable has the frequent texts of the newest rollout, if a reward reads them.
 	TextsTable = Table{"texts", untilNext}
-
-	declared = append([]Table{AgentsTable, BranchesTable, BrokenTable, ComponentsTable, ReferenceTable, StatesTable, TextsTable}, memories()...)
 )
+
+// declared are all side tables. They follow from the searches that there are at the first use.
+var declared = sync.OnceValue(func() []Table {
+	return append([]Table{AgentsTable, BranchesTable, BrokenTable, ComponentsTable, ReferenceTable, StatesTable, TextsTable}, memories()...)
+})
 
 // MemoryTable has what the branches of a search achieved on the branch so far, if it remembers that.
 func MemoryTable(m search.Method) Table { return Table{m.Memory, untilNext} }
@@ -79,7 +84,7 @@ func (t Tables) With(others Tables) Tables {
 		return nil
 	}
 	out := Tables{}
-	for _, of := range declared {
+	for _, of := range declared() {
 		for _, from := range []Tables{t, others} {
 			if ref, ok := from[of.Name]; ok {
 				out[of.Name] = ref
@@ -97,7 +102,7 @@ func (t Tables) OfRollout() Tables { return t.lasting(forRollout) }
 
 func (t Tables) lasting(how lasts) Tables {
 	out := Tables{}
-	for _, of := range declared {
+	for _, of := range declared() {
 		if ref, ok := t[of.Name]; ok && of.lasts == how {
 			out[of.Name] = ref
 		}

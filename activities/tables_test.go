@@ -12,7 +12,7 @@ import (
 func TestTables(t *testing.T) {
 	at := func(key string) store.Ref { return store.Ref{Key: key} }
 	all := Tables{}
-	for _, of := range declared {
+	for _, of := range declared() {
 		require.NotContains(t, all, of.Name)
 		all[of.Name] = at(of.Name)
 	}
@@ -22,7 +22,7 @@ func TestTables(t *testing.T) {
 	}
 	require.Equal(t, next, all.OfNext())
 	require.Equal(t, Tables{"components": at("components")}, all.OfRollout())
-	require.Len(t, all, len(declared), "no table was taken away")
+	require.Len(t, all, len(declared()), "no table was taken away")
 
 	require.Equal(t, "states", all.Ref(StatesTable).Key)
 	var none Tables

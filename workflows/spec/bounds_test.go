@@ -284,7 +284,7 @@ func numericFields(t *testing.T) []numericField {
 			out = append(out, f)
 		}
 	}
-	add("", rules)
+	add("", rules())
 	return out
 }
 

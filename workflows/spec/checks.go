@@ -24,7 +24,7 @@ func (d *decoder) environment(t Train) {
 		return
 	}
 	if t.Environment.Name == "" && len(t.Environment.Mixture) == 0 {
-		d.add(environmentName, Problem{Path: environmentName, Found: nothing, Allowed: d.allowed(byPath[environmentName]), Hint: "it has no default"})
+		d.add(environmentName, Problem{Path: environmentName, Found: nothing, Allowed: d.allowed(byPath(environmentName)), Hint: "it has no default"})
 		return
 	}
 	if d.isBad("environment.options") {
@@ -211,13 +211,13 @@ func (d *decoder) schedule(t Train) {
 		fields := t.schedulable()
 		if !slices.Contains(fields, e.Field) {
 			found, hint := strict.Quote(e.Field), strict.DidYouMean(e.Field, fields)
-			if r := byPath[e.Field]; r != nil && hint == "" {
+			if r := byPath(e.Field); r != nil && hint == "" {
 				hint = "it is fixed for the run: shapes or programs depend on it, or it is no number"
 			}
 			wrong("field", found, oneOf(fields), hint)
 			continue
 		}
-		if r := byPath[e.Field]; r != nil {
+		if r := byPath(e.Field); r != nil {
 			if r.typ == typeInteger && e.Value != math.Trunc(e.Value) || !r.span.holds(e.Value) {
 				wrong("value", formatNumber(e.Value), r.allowed(), "")
 			}

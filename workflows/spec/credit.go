@@ -61,16 +61,20 @@ func (c Credit) ObservesStates() bool { return c.algorithm().ObservesStates }
 func (u Update) Reference() bool { return u.KLIn == KLLoss || u.KLIn == KLReward }
 
 // withCritic are the algorithms for which a run trains a critic.
-var withCritic = algorithms(func(a credit.Algorithm) bool { return a.Critic })
+func withCritic() []string { return algorithms(func(a credit.Algorithm) bool { return a.Critic }) }
 
 // withProcess are the algorithms with a process reward model, in either form.
-var withProcess = algorithms(func(a credit.Algorithm) bool { return a.Preferences != nil || a.Promises })
+func withProcess() []string {
+	return algorithms(func(a credit.Algorithm) bool { return a.Preferences != nil || a.Promises })
+}
 
 // withPRM are those for which it trains a process reward model in the critic's place.
-var withPRM = algorithms(func(a credit.Algorithm) bool { return a.Preferences != nil })
+func withPRM() []string {
+	return algorithms(func(a credit.Algorithm) bool { return a.Preferences != nil })
+}
 
 // bySubgoals are those that read what the policy says of its subgoals.
-var bySubgoals = algorithms(func(a credit.Algorithm) bool { return a.BySubgoals })
+func bySubgoals() []string { return algorithms(func(a credit.Algorithm) bool { return a.BySubgoals }) }
 
 func anyAlgorithm(credit.Algorithm) bool { return true }
 

@@ -63,7 +63,7 @@ func Decode(b []byte, known Known) (Train, error) {
 		return Train{}, problems
 	}
 	d := decoder{known: known, values: make(map[string]any), bad: make(map[string]bool), problems: problems}
-	d.object(root, tree)
+	d.object(root, indexed().tree)
 	t := d.assemble()
 	d.from(t)
 	d.environment(t)
@@ -227,7 +227,7 @@ func (d *decoder) assemble() Train {
 	}
 	_, starter := d.values["policy.starter"]
 	_, lora := d.values["policy.lora"]
-	for _, r := range rules {
+	for _, r := range rules() {
 		if r.typ == typeObjects || strings.HasPrefix(r.path, "environment.") {
 			continue
 		}

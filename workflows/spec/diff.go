@@ -41,7 +41,7 @@ func Diff(one, other Train) Differences {
 
 func differ(one, other reflect.Value) Differences {
 	var ds Differences
-	for _, r := range rules {
+	for _, r := range rules() {
 		a, b := valueAt(one, r), valueAt(other, r)
 		if a == b {
 			continue

@@ -40,8 +40,6 @@ var evaluateRules = append([]*rule{
 }, inheritedRules("evaluation.instances", "evaluation.samples", "evaluation.seed", "evaluation.temperature",
 	"rollout.turns", "rollout.max_new_tokens", "rollout.think", "rollout.subgoals", "rollout.context_turns", "rollout.penalty", "rollout.format_penalty", "rollout.protocol", "rollout.stop_at")...)
 
-var evaluateTree = buildTree(evaluateRules)
-
 func checkModel(from string) string {
 	if from == FromStarter {
 		return "a starter is made by a run: name the run"
@@ -67,7 +65,7 @@ func DecodeEvaluate(b []byte, known Known) (Evaluate, error) {
 		root = strict.NewObject(members...)
 	}
 	d := decoder{known: known, values: make(map[string]any), bad: make(map[string]bool), problems: problems}
-	d.object(root, evaluateTree)
+	d.object(root, indexed().evaluation)
 	e := Evaluate{values: d.values}
 	e.Run, _ = d.values["policy.run"].(string)
 	e.From, _ = d.values["policy.from"].(string)
@@ -83,7 +81,7 @@ func DecodeEvaluate(b []byte, known Known) (Evaluate, error) {
 		case e.From != "" && e.Version != nil:
 			d.add("policy", Problem{Path: "policy.version", Found: fmt.Sprint(*e.Version), Allowed: "nothing beside policy.from", Hint: "only runs have versions"})
 		case e.From != "" && d.values["suites"] == nil && !d.isBad("suites"):
-			d.add("suites", Problem{Path: "suites", Found: nothing, Allowed: d.allowed(evaluateTree.rules["suites"]), Hint: "a model has no distribution of its own"})
+			d.add("suites", Problem{Path: "suites", Found: nothing, Allowed: d.allowed(indexed().evaluation.rules["suites"]), Hint: "a model has no distribution of its own"})
 		case e.Run != "" && d.values["policy.base"] != nil:
 			d.add("policy", Problem{Path: "policy.base", Found: "a base model beside policy.run", Allowed: "the run's own"})
 		case e.Run != "" && d.values["policy.compute_dtype"] != nil:

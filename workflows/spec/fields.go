@@ -27,7 +27,7 @@ type Field struct {
 
 // Fields lists every field of the spec, in the order of its types.
 func Fields() []Field {
-	return fieldsOf(rules)
+	return fieldsOf(rules())
 }
 
 func fieldsOf(rules []*rule) []Field {
@@ -133,7 +133,7 @@ are ours if a model of a million parameters on a laptop's CPU needs other values
 		}
 	}
 	b.WriteString("\n## Between fields\n\n")
-	for _, r := range relations {
+	for _, r := range relations() {
 		fmt.Fprintf(&b, "* %s\n", r.doc)
 	}
 	return b.String()

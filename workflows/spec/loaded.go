@@ -74,7 +74,7 @@ func (t Train) Described(document []byte, known Known) Train {
 		return t
 	}
 	d := decoder{known: known, values: make(map[string]any), bad: make(map[string]bool)}
-	d.object(root, tree)
+	d.object(root, indexed().tree)
 	d.warmStart(&t)
 	return t
 }

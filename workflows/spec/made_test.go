@@ -32,7 +32,7 @@ func Resolve(t Train) Train {
 	if t.Policy.From == "" {
 		t.Policy.From = FromStarter
 	}
-	for _, r := range rules {
+	for _, r := range rules() {
 		f, ok := field(reflect.ValueOf(&t).Elem(), r.path, false)
 		if value := r.fallback(t.Policy.From); ok && value != nil && r.absent(f) {
 			f.Set(reflect.ValueOf(value))

@@ -6,13 +6,14 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/reprise-rl/reprise/model/methods"
 	"github.com/reprise-rl/reprise/model/option"
 )
 
 // own are the options of single methods.
-var own = methods.Options()
+var own = sync.OnceValue(methods.Options)
 
 // beforeOwn is, for each section, the field after which those of single methods stand.
 var beforeOwn = []string{"credit.step_weight", "rollout.search", "update.epochs"}
@@ -21,7 +22,7 @@ var beforeOwn = []string{"credit.step_weight", "rollout.search", "update.epochs"
 func withOwn(rules []*rule) []*rule {
 	for _, before := range beforeOwn {
 		at := slices.IndexFunc(rules, func(r *rule) bool { return r.path == before })
-		for _, o := range own {
+		for _, o := range own() {
 			if strings.HasPrefix(before, o.Section+".") {
 				at++
 				rules = slices.Insert(rules, at, ruleOf(o))
@@ -70,7 +71,7 @@ func ownField(v reflect.Value, key string) (reflect.Value, bool) {
 	copied := reflect.New(v.Type())
 	copied.Elem().Set(v)
 	section, values := ownValues(copied.Interface())
-	o, ok := own.Find(section, key)
+	o, ok := own().Find(section, key)
 	if !ok {
 		return reflect.Value{}, false
 	}
@@ -80,7 +81,7 @@ func ownField(v reflect.Value, key string) (reflect.Value, bool) {
 // setOwn sets an option of single methods, and reports whether the path names one.
 func setOwn(target reflect.Value, path string, value any) bool {
 	section, name, _ := strings.Cut(path, ".")
-	o, ok := own.Find(section, name)
+	o, ok := own().Find(section, name)
 	if !ok {
 		return false
 	}
@@ -89,7 +90,7 @@ func setOwn(target reflect.Value, path string, value any) bool {
 		return false
 	}
 	_, into := ownValues(c.Addr().Interface())
-	*into = own.With(section, *into, name, value)
+	*into = own().With(section, *into, name, value)
 	return true
 }
 
@@ -114,7 +115,7 @@ func valuesIn(b []byte, section string) (option.Values, error) {
 		return nil, err
 	}
 	var out option.Values
-	for _, o := range own {
+	for _, o := range own() {
 		value, there := written[o.Name]
 		if !there || o.Section != section {
 			continue
@@ -125,7 +126,7 @@ func valuesIn(b []byte, section string) (option.Values, error) {
 		if reflect.TypeOf(value) != reflect.TypeOf(o.Zero()) {
 			return nil, fmt.Errorf("%s is %v", o.Path(), value)
 		}
-		out = own.With(section, out, o.Name, value)
+		out = own().With(section, out, o.Name, value)
 	}
 	return out, nil
 }

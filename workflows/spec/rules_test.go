@@ -57,6 +57,7 @@ func TestEveryFieldHasARule(t *testing.T) {
 }
 
 func TestEveryElementHasARule(t *testing.T) {
+	rules() // fills in what elements inherit
 	for _, list := range []struct {
 		rules []*rule
 		typ   reflect.Type
@@ -75,7 +76,7 @@ func TestEveryElementHasARule(t *testing.T) {
 }
 
 func TestDefaultsAreAllowed(t *testing.T) {
-	for _, r := range rules {
+	for _, r := range rules() {
 		for _, value := range []any{r.fallback(FromStarter), r.fallback("hf:a/model")} {
 			if value == nil {
 				continue
@@ -94,7 +95,7 @@ func TestDefaultsAreAllowed(t *testing.T) {
 
 // A default is written once: a pair of defaults is two different ones.
 func TestDefaultsAreToldOnce(t *testing.T) {
-	for _, r := range rules {
+	for _, r := range rules() {
 		require.False(t, r.loaded != nil && reflect.DeepEqual(r.starter, r.loaded), r.path)
 		require.False(t, r.value != nil && (r.starter != nil || r.loaded != nil), r.path)
 	}
@@ -109,14 +110,14 @@ func TestSettingsHaveEveryKnob(t *testing.T) {
 		if path == "weights" {
 			continue // of the spec's rewards, by their names
 		}
-		require.NotNil(t, byPath[path], "a setting is a field of the spec: %s", path)
+		require.NotNil(t, byPath(path), "a setting is a field of the spec: %s", path)
 	}
 }
 
 func TestRelationsReadKnownPaths(t *testing.T) {
 	every := Default(FromStarter)
 	every.From = &From{}
-	for _, r := range relations {
+	for _, r := range relations() {
 		for _, path := range r.paths {
 			_, ok := field(reflect.ValueOf(every), path, false)
 			require.True(t, ok || methodstest.Mentions(path), path)

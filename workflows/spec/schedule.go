@@ -102,7 +102,7 @@ func (s Settings) Weight(r Reward) float64 {
 // schedulable are the paths that a schedule of the spec may have.
 func (t Train) schedulable() []string {
 	var out []string
-	for _, r := range rules {
+	for _, r := range rules() {
 		if r.knob && (r.typ == typeNumber || r.typ == typeInteger) {
 			out = append(out, r.path)
 		}

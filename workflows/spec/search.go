@@ -113,12 +113,14 @@ func ruled(fits func(search.Method) bool) []relation {
 }
 
 // searchRelations are the rules between rollout.search, its options and other fields.
-var searchRelations = slices.Concat(
-	slotRelations, ruled(func(m search.Method) bool { return m.Trees == nil }),
-	leafRelations, ruled(func(m search.Method) bool { return m.Trees != nil && m.Credit == "" }),
-	treeRelations, ruled(func(m search.Method) bool { return m.Trees != nil && m.Credit != "" }),
-	excludingRelations,
-)
+func searchRelations() []relation {
+	return slices.Concat(
+		slotRelations, ruled(func(m search.Method) bool { return m.Trees == nil }),
+		leafRelations(), ruled(func(m search.Method) bool { return m.Trees != nil && m.Credit == "" }),
+		treeRelations(), ruled(func(m search.Method) bool { return m.Trees != nil && m.Credit != "" }),
+		excludingRelations,
+	)
+}
 
 // slotRelations bound the rows of a rollout.
 var slotRelations = []relation{
@@ -135,46 +137,50 @@ var slotRelations = []relation{
 }
 
 // leafRelations bound the leaves of trees.
-var leafRelations = []relation{
-	{
-		paths: []string{"rollout.group_size", "rollout.search", "rollout.trees", "rollout.branches", "rollout.expansions"},
-		doc:   "rollout.group_size is rollout.trees × (1 + rollout.branches × rollout.expansions) if rollout.search is " + listed(searches(func(m search.Method) bool { return m.Trees != nil && !m.Free }), "or") + ".",
-		broken: func(t Train) (bool, string, string) {
-			s, m := t.Rollout.TreesOf(), t.Rollout.method()
-			return m.Trees != nil && !m.Free && t.Rollout.GroupSize != s.Leaves(), fmt.Sprint(t.Rollout.GroupSize),
-				fmt.Sprintf("%d, for %d × (1 + %d × %d) trajectories", s.Leaves(), s.Trees, s.Branches, s.Expansions)
+func leafRelations() []relation {
+	return []relation{
+		{
+			paths: []string{"rollout.group_size", "rollout.search", "rollout.trees", "rollout.branches", "rollout.expansions"},
+			doc:   "rollout.group_size is rollout.trees × (1 + rollout.branches × rollout.expansions) if rollout.search is " + listed(searches(func(m search.Method) bool { return m.Trees != nil && !m.Free }), "or") + ".",
+			broken: func(t Train) (bool, string, string) {
+				s, m := t.Rollout.TreesOf(), t.Rollout.method()
+				return m.Trees != nil && !m.Free && t.Rollout.GroupSize != s.Leaves(), fmt.Sprint(t.Rollout.GroupSize),
+					fmt.Sprintf("%d, for %d × (1 + %d × %d) trajectories", s.Leaves(), s.Trees, s.Branches, s.Expansions)
+			},
 		},
-	},
+	}
 }
 
 // treeRelations are those between trees and the algorithms that compare their leaves.
-var treeRelations = []relation{
-	{
-		paths: []string{"rollout.trees", "rollout.branches", "rollout.expansions", "rollout.outcomes", "rollout.search"},
-		doc: fmt.Sprintf("rollout.trees, rollout.branches, rollout.expansions and rollout.outcomes are given only if rollout.search is %s or, but for rollout.expansions, %s.",
-			listed(searches(expands), "or"), listed(searches(func(m search.Method) bool { return m.Trees != nil && !expands(m) }), "or")),
-		broken: func(t Train) (bool, string, string) {
-			m := t.Rollout.method()
-			return slices.ContainsFunc(search.Growing, func(o option.Option) bool { return o.Written(t.Rollout.Own) && !m.Has(o) }),
-				"trees that rollout.search does not grow", `nothing, or rollout.search "tree" beside it`
+func treeRelations() []relation {
+	return []relation{
+		{
+			paths: []string{"rollout.trees", "rollout.branches", "rollout.expansions", "rollout.outcomes", "rollout.search"},
+			doc: fmt.Sprintf("rollout.trees, rollout.branches, rollout.expansions and rollout.outcomes are given only if rollout.search is %s or, but for rollout.expansions, %s.",
+				listed(searches(expands), "or"), listed(searches(func(m search.Method) bool { return m.Trees != nil && !expands(m) }), "or")),
+			broken: func(t Train) (bool, string, string) {
+				m := t.Rollout.method()
+				return slices.ContainsFunc(search.Growing, func(o option.Option) bool { return o.Written(t.Rollout.Own) && !m.Has(o) }),
+					"trees that rollout.search does not grow", `nothing, or rollout.search "tree" beside it`
+			},
 		},
-	},
-	{
-		paths: []string{"credit.algorithm", "rollout.search"},
-		doc:   "rollout.search is " + demands() + ": they compare the leaves of such trees.",
-		broken: func(t Train) (bool, string, string) {
-			m, a := t.Rollout.method(), t.Credit.algorithm()
-			found := strict.Quote(t.Credit.Algorithm) + " without rollout.search"
-			if m.Name != "" {
-				found = strict.Quote(t.Credit.Algorithm) + " with rollout.search " + strict.Quote(m.Name)
-			}
-			if m.Credit != "" {
-				return a.Search != m.Name, found, strict.Quote(m.Credit) + " beside " + m.Name
-			}
-			return a.Search != "" && a.Search != m.Name, found, "rollout.search " + strict.Quote(a.Search) + " beside it, or an algorithm that needs no trees: " +
-				strings.Join(algorithms(func(a credit.Algorithm) bool { return a.Compares && a.Search == "" && !a.ByRole }), ", ")
+		{
+			paths: []string{"credit.algorithm", "rollout.search"},
+			doc:   "rollout.search is " + demands() + ": they compare the leaves of such trees.",
+			broken: func(t Train) (bool, string, string) {
+				m, a := t.Rollout.method(), t.Credit.algorithm()
+				found := strict.Quote(t.Credit.Algorithm) + " without rollout.search"
+				if m.Name != "" {
+					found = strict.Quote(t.Credit.Algorithm) + " with rollout.search " + strict.Quote(m.Name)
+				}
+				if m.Credit != "" {
+					return a.Search != m.Name, found, strict.Quote(m.Credit) + " beside " + m.Name
+				}
+				return a.Search != "" && a.Search != m.Name, found, "rollout.search " + strict.Quote(a.Search) + " beside it, or an algorithm that needs no trees: " +
+					strings.Join(algorithms(func(a credit.Algorithm) bool { return a.Compares && a.Search == "" && !a.ByRole }), ", ")
+			},
 		},
-	},
+	}
 }
 
 // excludingRelations are what no search knows.

@@ -84,7 +84,7 @@ func (s Settings) Value(path string) (float64, bool) {
 // compiled program depends.
 func Knobs() []string {
 	var paths []string
-	for _, r := range rules {
+	for _, r := range rules() {
 		if r.knob {
 			paths = append(paths, r.path)
 		}
@@ -111,7 +111,7 @@ func (s Settings) Apply(changes ...Change) (Settings, error) {
 }
 
 func (s *Settings) apply(c Change) Problems {
-	r := byPath[c.Path]
+	r := byPath(c.Path)
 	if r == nil {
 		hint := cmp.Or(homes(c.Path, func(r *rule) bool { return r.knob }), strict.DidYouMean(c.Path, Knobs()))
 		return Problems{{Path: orWhole(strict.Shorten(c.Path)), Found: "an unknown knob", Allowed: strings.Join(Knobs(), ", "), Hint: hint}}

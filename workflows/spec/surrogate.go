@@ -189,59 +189,61 @@ func (m Mismatch) weights() []string {
 }
 
 // surrogateRelations are the rules between them and other fields.
-var surrogateRelations = slices.Concat([]relation{
-	{
-		paths: []string{"update.ratio", "update.surrogate"},
-		doc:   "update.ratio is token, or update.surrogate is " + listed(withUnits(), "or") + ": the other surrogates are made of tokens' ratios.",
-		broken: func(t Train) (bool, string, string) {
-			return t.Update.Ratio != string(loss.TokenRatio) && !t.Update.surrogate().Units, strict.Quote(t.Update.Ratio),
-				fmt.Sprintf("token with update.surrogate %s; or leave update.surrogate out", t.Update.Surrogate)
+func surrogateRelations() []relation {
+	return slices.Concat([]relation{
+		{
+			paths: []string{"update.ratio", "update.surrogate"},
+			doc:   "update.ratio is token, or update.surrogate is " + listed(withUnits(), "or") + ": the other surrogates are made of tokens' ratios.",
+			broken: func(t Train) (bool, string, string) {
+				return t.Update.Ratio != string(loss.TokenRatio) && !t.Update.surrogate().Units, strict.Quote(t.Update.Ratio),
+					fmt.Sprintf("token with update.surrogate %s; or leave update.surrogate out", t.Update.Surrogate)
+			},
 		},
-	},
-	{
-		paths: []string{"update.clip_turns", "update.surrogate"},
-		doc:   "update.clip_turns is given only if update.surrogate has bounds: not " + listed(surrogates(unbounded), "or") + ".",
-		broken: func(t Train) (bool, string, string) {
-			return len(t.Update.ClipTurns) > 0 && unbounded(t.Update.surrogate()), "bounds by turn",
-				fmt.Sprintf("nothing with update.surrogate %s, which has no bounds: leave them out", t.Update.Surrogate)
+		{
+			paths: []string{"update.clip_turns", "update.surrogate"},
+			doc:   "update.clip_turns is given only if update.surrogate has bounds: not " + listed(surrogates(unbounded), "or") + ".",
+			broken: func(t Train) (bool, string, string) {
+				return len(t.Update.ClipTurns) > 0 && unbounded(t.Update.surrogate()), "bounds by turn",
+					fmt.Sprintf("nothing with update.surrogate %s, which has no bounds: leave them out", t.Update.Surrogate)
+			},
 		},
-	},
-}, ownedKnobs(), []relation{
-	{
-		paths: []string{"update.mismatch.regime", "update.mismatch.weight", "update.mismatch.mask", "update.mismatch.veto"},
-		doc:   "The weights and masks of update.mismatch are given only if its regime is decoupled: with bypass the ratio has the weight in it.",
-		broken: func(t Train) (bool, string, string) {
-			m := t.Update.Mismatch
-			found := strict.Quote(m.Regime)
-			if m.Regime == "" {
-				found = "nothing"
-			}
-			written := m.weights()
-			return len(written) > 0 && m.Regime != Decoupled, found + ", with " + strings.Join(written, ", "),
-				"decoupled; or leave " + strings.Join(written, ", ") + " out"
+	}, ownedKnobs(), []relation{
+		{
+			paths: []string{"update.mismatch.regime", "update.mismatch.weight", "update.mismatch.mask", "update.mismatch.veto"},
+			doc:   "The weights and masks of update.mismatch are given only if its regime is decoupled: with bypass the ratio has the weight in it.",
+			broken: func(t Train) (bool, string, string) {
+				m := t.Update.Mismatch
+				found := strict.Quote(m.Regime)
+				if m.Regime == "" {
+					found = "nothing"
+				}
+				written := m.weights()
+				return len(written) > 0 && m.Regime != Decoupled, found + ", with " + strings.Join(written, ", "),
+					"decoupled; or leave " + strings.Join(written, ", ") + " out"
+			},
 		},
-	},
-	{
-		paths: []string{"update.mismatch.mask_high", "update.mismatch.mask", "update.mismatch.mask_low"},
-		doc:   "update.mismatch.mask and mask_high are given together, and mask_low with them.",
-		broken: func(t Train) (bool, string, string) {
-			m := t.Update.Mismatch
-			if m.Mask != "" {
-				return m.MaskHigh == 0, "nothing", "the largest w that the mask keeps: 5 for tokens (with mask_low 0.5), 3 for rows, 1.001 for geometric"
-			}
-			return m.MaskHigh != 0 || m.MaskLow != 0, "bounds without a mask", "update.mismatch.mask beside them; or leave them out"
+		{
+			paths: []string{"update.mismatch.mask_high", "update.mismatch.mask", "update.mismatch.mask_low"},
+			doc:   "update.mismatch.mask and mask_high are given together, and mask_low with them.",
+			broken: func(t Train) (bool, string, string) {
+				m := t.Update.Mismatch
+				if m.Mask != "" {
+					return m.MaskHigh == 0, "nothing", "the largest w that the mask keeps: 5 for tokens (with mask_low 0.5), 3 for rows, 1.001 for geometric"
+				}
+				return m.MaskHigh != 0 || m.MaskLow != 0, "bounds without a mask", "update.mismatch.mask beside them; or leave them out"
+			},
 		},
-	},
-	{
-		paths: []string{"update.mismatch.weight", "update.mismatch.cap", "update.mismatch.normalize"},
-		doc:   "update.mismatch.cap and normalize are given only if there are weights.",
-		broken: func(t Train) (bool, string, string) {
-			m := t.Update.Mismatch
-			return m.Weight == string(loss.NoWeight) && (m.Cap != 0 || m.Normalize), strict.Quote(m.Weight),
-				"token, turn or sequence; or leave cap and normalize out"
+		{
+			paths: []string{"update.mismatch.weight", "update.mismatch.cap", "update.mismatch.normalize"},
+			doc:   "update.mismatch.cap and normalize are given only if there are weights.",
+			broken: func(t Train) (bool, string, string) {
+				m := t.Update.Mismatch
+				return m.Weight == string(loss.NoWeight) && (m.Cap != 0 || m.Normalize), strict.Quote(m.Weight),
+					"token, turn or sequence; or leave cap and normalize out"
+			},
 		},
-	},
-})
+	})
+}
 
 // ownedKnobs are the rules that a number is given only with its surrogate.
 func ownedKnobs() []relation {

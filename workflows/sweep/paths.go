@@ -3,6 +3,7 @@ package sweep
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -15,7 +16,8 @@ type fields struct {
 	paths []string          // fields and objects, in the spec's order
 }
 
-var known = knownFields()
+// known is made at the first use, as the spec's table.
+var known = sync.OnceValue(knownFields)
 
 func knownFields() fields {
 	f := fields{types: map[string]string{}}
@@ -44,7 +46,7 @@ func (r *reader) path(at, path string) bool {
 	case path == "description":
 		r.add(at, `"description"`, "a field that changes something", "")
 		return false
-	case known.types[path] != "":
+	case known().types[path] != "":
 		return true
 	}
 	for _, object := range free {
@@ -60,7 +62,7 @@ func (r *reader) path(at, path string) bool {
 func meant(path string) string {
 	key := path[strings.LastIndexByte(path, '.')+1:]
 	var same []string
-	for _, p := range known.paths {
+	for _, p := range known().paths {
 		if key != "" && (p == key || strings.HasSuffix(p, "."+key)) {
 			same = append(same, fmt.Sprintf("%q", p))
 		}
@@ -68,10 +70,10 @@ func meant(path string) string {
 	if len(same) > 0 && len(same) <= 4 {
 		return "did you mean " + strings.Join(same, " or ") + "?"
 	}
-	if hint := strict.DidYouMean(path, known.paths); hint != "" {
+	if hint := strict.DidYouMean(path, known().paths); hint != "" {
 		return hint
 	}
-	for _, p := range known.paths { // the right field in the wrong object
+	for _, p := range known().paths { // the right field in the wrong object
 		if _, ok := strict.Nearest(key, []string{p[strings.LastIndexByte(p, '.')+1:]}); ok {
 			return fmt.Sprintf("did you mean %q?", p)
 		}
