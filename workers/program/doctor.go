@@ -1,0 +1,165 @@
+package program
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-rl/reprise/infra/connect"
+	"github.com/reprise-rl/reprise/infra/plugin"
+	"github.com/reprise-rl/reprise/infra/programcache"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers/command"
+	"github.com/reprise-rl/reprise/workers/stack"
+)
+
+func doctorCommand() *cobra.Command {
+	var conn stack.Connection
+	var options connect.DoctorOptions
+	var device model.DeviceOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "check server, bucket, plugin and device, and say what to do",
+		Example: `  reprise doctor
+  reprise doctor --register      # also registers the search attributes
+  reprise doctor --devices 0,1   # checks the devices that a worker with the same flag computes on
+  reprise doctor --plugin /opt/pjrt_cuda.so --xla-flags=--xla_gpu_autotune_level=0`,
+		Args: command.None,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			options.Plugin = device.Plugin
+			checks := append(conn.Settings.Doctor(cmd.Context(), options), programCacheCheck(device.ProgramCache), deviceCheck(device))
+			checks = append(checks, libraryChecks(device)...)
+			if asJSON {
+				if err := json.NewEncoder(cmd.OutOrStdout()).Encode(checks); err != nil {
+					return err
+				}
+			} else {
+				for _, c := range checks {
+					fmt.Fprintf(cmd.OutOrStdout(), "%-7s  %-20s %s\n", c.Status, c.Name, c.Detail)
+					if c.Advice != "" {
+						fmt.Fprintf(cmd.OutOrStdout(), "%30s%s\n", "→ ", c.Advice)
+					}
+				}
+			}
+			if !connect.Healthy(checks) {
+				return command.ErrSilent
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&options.Register, "register", false, "register the Reprise* search attributes that are missing")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	stack.AddFingerprintFlags(cmd.Flags(), &device)
+	conn.AddTemporalFlags(cmd.Flags())
+	return cmd
+}
+
+// programCacheCheck looks at the folder in which a worker with the same --program-cache keeps
+// compiled programs. A worker makes it where it is missing.
+func programCacheCheck(named string) connect.Check {
+	c := connect.Check{Name: "program cache", Status: connect.OK}
+	dir, err := programcache.Folder(named)
+	switch {
+	case err != nil:
+		c.Status, c.Detail, c.Advice = connect.Warn, err.Error(), "name a folder with --program-cache; without one every start compiles anew"
+		return c
+	case dir == "":
+		c.Detail = "none: every start compiles anew"
+		return c
+	}
+	cache, err := programcache.Open(dir)
+	if err != nil {
+		c.Status, c.Detail, c.Advice = connect.Warn, err.Error(), "name another folder with --program-cache, or none"
+		if errors.Is(err, programcache.ErrRefused) {
+			c.Status = connect.Fail // no device opens with it
+		}
+		return c
+	}
+	defer cache.Close()
+	programs, bytes, err := cache.Size()
+	if err != nil {
+		c.Status, c.Detail, c.Advice = connect.Warn, fmt.Sprintf("read %s: %v", dir, err), "name another folder with --program-cache, or none"
+		return c
+	}
+	c.Detail = fmt.Sprintf("%s: %d programs, %.1f MB of at most %d", dir, programs, float64(bytes)/1e6, programcache.Limit/1_000_000)
+	return c
+}
+
+// deviceCheck opens the device and reports its fingerprint.
+func deviceCheck(o model.DeviceOptions) connect.Check {
+	c := connect.Check{Name: "device", Status: connect.OK}
+	o.ProgramCache = programcache.None // which has a check of its own
+	d, err := model.OpenDevice(o)
+	if err != nil {
+		c.Status, c.Detail, c.Advice = connect.Fail, err.Error(), "make plugin, or name another plugin with --plugin or REPRISE_PJRT_PLUGIN"
+		if errors.Is(err, model.ErrInput) {
+			c.Advice = "correct the flag that the message names"
+		} else if path, _, found := plugin.Find(o.Plugin, ""); found == nil && plugin.IsCUDA(path) {
+			c.Advice = "nvidia-smi must list a GPU and a driver of the plugin's CUDA version (580 or newer for cuda13); CUDA_VISIBLE_DEVICES must not hide it"
+		}
+		return c
+	}
+	defer d.Close()
+	c.Detail = "fingerprint " + d.Fingerprint().ID()
+	if d.Count() > 1 {
+		c.Detail += fmt.Sprintf("; %d devices: %s", d.Count(), d.Numbers())
+	}
+	if memory := d.MemorySettings().String(); memory != "" {
+		c.Detail += fmt.Sprintf("; %s, driver %s; %s", d.Fingerprint().DeviceKind, d.Fingerprint().Driver, memory)
+	}
+	return c
+}
+
+// neededLibraries are files without which a CUDA plugin compiles no policy.
+var neededLibraries = []string{"libcublas.so", "libcublasLt.so", "libcudnn.so", "ptxas", "libdevice.10.bc"}
+
+// libraryChecks lists the files of NVIDIA's that decide bits, where the plugin is for CUDA.
+func libraryChecks(o model.DeviceOptions) []connect.Check {
+	path, _, err := plugin.Find(o.Plugin, "")
+	if err != nil || !plugin.IsCUDA(path) {
+		return nil // deviceCheck has said why
+	}
+	c := connect.Check{Name: "nvidia libraries", Status: connect.OK}
+	files, err := plugin.Libraries(path, "")
+	if err != nil {
+		c.Status, c.Detail, c.Advice = connect.Fail, err.Error(), "name a plugin that can be read"
+		return []connect.Check{c}
+	}
+	var missing []string
+	for _, needed := range neededLibraries {
+		if !slices.ContainsFunc(files, func(l plugin.Library) bool { return strings.HasPrefix(l.Name, needed) }) {
+			missing = append(missing, needed)
+		}
+	}
+	c.Detail = fmt.Sprintf("%d found", len(files))
+	if len(missing) > 0 {
+		c.Status, c.Detail = connect.Warn, c.Detail+"; missing are "+strings.Join(missing, ", ")
+		c.Advice = "make plugin PLUGIN=cuda13 brings them; or give LD_LIBRARY_PATH and the PATH the folders of a CUDA toolkit"
+	}
+	checks := []connect.Check{c}
+	for _, file := range files {
+		checks = append(checks, connect.Check{Name: "  " + file.Name, Status: connect.OK, Detail: file.Path + ", SHA-256 " + file.Digest})
+	}
+	return checks
+}
+
+func pluginCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "plugin",
+		Short: "fetch the pinned PJRT CPU plugin into .reprise/plugin",
+		Args:  command.None,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			path, err := plugin.Install(cmd.Context(), plugin.Folder, "", cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), path)
+			return nil
+		},
+	}
+}

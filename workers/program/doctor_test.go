@@ -1,0 +1,76 @@
+package program
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/envs/foreign/standin"
+	"github.com/reprise-rl/reprise/infra/connect"
+	"github.com/reprise-rl/reprise/infra/programcache"
+	"github.com/reprise-rl/reprise/model"
+)
+
+// The tests of this package leave the user's own cache of programs alone: they have one of their
+// own, because most of their time would be compiling what another test has compiled. It is also
+// the program of a stand-in environment, if its arguments say so.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "serve-standin" {
+		if err := standin.Serve(os.Stdin, os.Stdout, os.Args[2], ""); err != nil {
+			panic(err)
+		}
+		return
+	}
+	dir, err := os.MkdirTemp("", "reprise-programs-")
+	if err == nil {
+		err = os.Setenv(programcache.Env, dir)
+	}
+	if err == nil {
+		err = os.Setenv("XLA_FLAGS", model.QuickCompile+" "+os.Getenv("XLA_FLAGS"))
+	}
+	if err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// The check of the device says how many there are, and what is wrong with those that are named.
+func TestDeviceCheck(t *testing.T) {
+	one := deviceCheck(model.DeviceOptions{})
+	require.Equal(t, connect.OK, one.Status, one.Detail)
+	several := deviceCheck(model.DeviceOptions{VirtualDevices: 3, Devices: []int{2, 0}})
+	require.Equal(t, connect.Check{Name: "device", Status: connect.OK, Detail: one.Detail + "; 2 devices: 2, 0"}, several)
+	wrong := deviceCheck(model.DeviceOptions{VirtualDevices: 2, Devices: []int{2}})
+	require.Equal(t, connect.Fail, wrong.Status)
+	require.Contains(t, wrong.Detail, "device 2 is named, and the plugin has 2")
+	require.Equal(t, "correct the flag that the message names", wrong.Advice)
+}
+
+func TestProgramCacheCheck(t *testing.T) {
+	t.Setenv(programcache.Env, programcache.None)
+	c := programCacheCheck(programcache.Default)
+	require.Equal(t, connect.Check{Name: "program cache", Status: connect.OK, Detail: "none: every start compiles anew"}, c)
+
+	dir := filepath.Join(t.TempDir(), "programs")
+	cache, err := programcache.Open(dir)
+	require.NoError(t, err)
+	defer cache.Close()
+	require.NoError(t, cache.Put(programcache.KeyOf("a", nil), make([]byte, 2_500_000)))
+	c = programCacheCheck(dir)
+	require.Equal(t, connect.OK, c.Status)
+	require.Equal(t, dir+": 1 programs, 2.5 MB of at most 4294", c.Detail)
+
+	require.NoError(t, os.Chmod(dir, 0o755))
+	c = programCacheCheck(dir)
+	require.Equal(t, connect.Fail, c.Status)
+	require.Contains(t, c.Detail, dir)
+	require.Contains(t, c.Advice, "--program-cache")
+
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.Equal(t, connect.Warn, programCacheCheck(filepath.Join(file, "programs")).Status)
+}

@@ -1,0 +1,211 @@
+package program
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-rl/reprise/envs/foreign"
+	"github.com/reprise-rl/reprise/envs/foreign/openenv"
+	"github.com/reprise-rl/reprise/envs/foreign/stdio"
+	"github.com/reprise-rl/reprise/workers/envturn"
+	"github.com/reprise-rl/reprise/workers/stack"
+)
+
+// measuredTurns is how many turns a check measures, if they take less than five seconds.
+const measuredTurns = 20
+
+// checkFlags are the flags of env check.
+type checkFlags struct {
+	processes []string
+	temporal  []string
+	openenv   []string
+	conn      stack.Connection
+	options   string
+	instances int
+	timeout   time.Duration
+	asJSON    bool
+}
+
+func envCheckCommand() *cobra.Command {
+	var f checkFlags
+	cmd := &cobra.Command{
+		Use:   "check NAME",
+		Short: "check an environment of your own, in any language",
+		Long: `Starts two processes of an environment and plays in them, or plays in the workers that
+serve it over Temporal (start two of them), or in two sessions of OpenEnv's server. The check
+compares their answers: asked twice, in the other process, in reverse order, one by one, and replayed
+from the actions before each turn. It also checks bounds, illegal actions, that
+instances differ, and that no observation is wider than the widest one described. Last it
+measures a turn of 128 episodes, half of them in each process.
+
+The processes get PATH, HOME and a few more of this program's environment variables, and
+PYTHONHASHSEED, which differs between the two. docs/own-environments.md has the protocol.`,
+		Example: `  reprise env check guess --env-process guess=./docs/own/guess.py
+  reprise env check guess --env-process guess=./guess.py --options '{"most":20}'
+  reprise env check guess --env-temporal guess --address 127.0.0.1:7233
+  reprise env check echo --env-openenv echo=ws://127.0.0.1:8000/ws --options '{"examples":["hello"],"widest":["hello"]}'`,
+		Args: one("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.check(cmd.Context(), cmd.OutOrStdout(), args[0])
+		},
+	}
+	cmd.Flags().StringArrayVar(&f.processes, "env-process", nil, "`NAME=COMMAND` that starts an environment's process; may be repeated")
+	cmd.Flags().StringArrayVar(&f.temporal, "env-temporal", nil, "`NAME` of an environment whose workers poll Temporal's queue reprise-env.NAME; may be repeated")
+	cmd.Flags().StringArrayVar(&f.openenv, "env-openenv", nil, "`NAME=URL` of an environment of OpenEnv's; may be repeated")
+	f.conn.AddTemporalFlags(cmd.Flags())
+	cmd.Flags().StringVar(&f.options, "options", "", "its options, a JSON object")
+	cmd.Flags().IntVar(&f.instances, "instances", 16, fmt.Sprintf("how many instances are played, 1 to %d", foreign.MaxEpisodes))
+	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long an answer may take")
+	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON lines, one a part of the check")
+	return cmd
+}
+
+// check checks the environment called name and prints its findings.
+func (f *checkFlags) check(ctx context.Context, out io.Writer, name string) error {
+	servers, end, err := f.servers(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer end()
+	findings, err := foreign.Check(ctx, servers[0], servers[1], f.instances, measuredTurns)
+	if err != nil {
+		return err
+	}
+	failed := 0
+	for _, finding := range findings {
+		if finding.Problem != "" {
+			failed++
+		}
+		if err := f.print(out, finding); err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("environment %q: %d of %d parts of the check failed", name, failed, len(findings))
+	}
+	return nil
+}
+
+// servers are two of the environment called name, and what ends them.
+func (f *checkFlags) servers(ctx context.Context, name string) (servers [2]*foreign.Server, end func(), err error) {
+	var calls [2]foreign.Call
+	address, err := f.address(name)
+	switch {
+	case err != nil:
+	case address != "":
+		calls, end, err = f.sessions(address)
+	case slices.Contains(f.temporal, name):
+		calls, end, err = f.workers(ctx, name)
+	default:
+		calls, end, err = f.started(name)
+	}
+	if err != nil {
+		return servers, nil, err
+	}
+	for i, call := range calls {
+		if servers[i], err = foreign.Connect(ctx, name, json.RawMessage(f.options), call); err != nil {
+			end()
+			return servers, nil, err
+		}
+	}
+	return servers, end, nil
+}
+
+// started starts two processes that order Python's sets differently.
+func (f *checkFlags) started(name string) (calls [2]foreign.Call, end func(), err error) {
+	command, err := f.command(name)
+	if err != nil {
+		return calls, nil, err
+	}
+	var pools [2]*stdio.Pool
+	for i, seed := range []string{"1", "2"} {
+		if pools[i], err = stdio.Open(stdio.Config{Command: command, Timeout: f.timeout, HashSeed: seed}); err != nil {
+			return calls, nil, err // it starts nothing yet
+		}
+		calls[i] = pools[i].Call
+	}
+	return calls, func() { pools[0].Close(); pools[1].Close() }, nil
+}
+
+// workers reaches an environment's workers over Temporal. The workflows run in this program,
+// on a queue of their own, so that no other worker has to run.
+func (f *checkFlags) workers(ctx context.Context, name string) (calls [2]foreign.Call, end func(), err error) {
+	c, err := f.conn.Temporal(ctx)
+	if err != nil {
+		return calls, nil, err
+	}
+	t := envturn.Transport{Client: c, Queue: "reprise-env-check." + rand.Text(), Timeout: f.timeout}
+	stop, err := t.Serve()
+	if err != nil {
+		c.Close()
+		return calls, nil, err
+	}
+	end = func() { stop(); c.Close() }
+	return [2]foreign.Call{t.Fresh(name), t.Fresh(name)}, end, nil
+}
+
+// address is that of --env-openenv for name; "" if there is none.
+func (f *checkFlags) address(name string) (string, error) {
+	for _, value := range f.openenv {
+		named, address, err := openenv.Named(value)
+		if err != nil {
+			return "", fmt.Errorf("--env-openenv: %w", err)
+		}
+		if named == name {
+			return address, nil
+		}
+	}
+	return "", nil
+}
+
+// sessions are two clients of one server of OpenEnv's.
+func (f *checkFlags) sessions(address string) (calls [2]foreign.Call, end func(), err error) {
+	var clients [2]*openenv.Client
+	for i := range clients {
+		if clients[i], err = openenv.New(openenv.Config{URL: address, Timeout: f.timeout}); err != nil {
+			return calls, nil, fmt.Errorf("--env-openenv: %w", err)
+		}
+		calls[i] = clients[i].Call
+	}
+	return calls, func() { clients[0].Close(); clients[1].Close() }, nil
+}
+
+// command is the command of --env-process for name.
+func (f *checkFlags) command(name string) ([]string, error) {
+	for _, value := range f.processes {
+		named, command, err := stdio.Named(value)
+		if err != nil {
+			return nil, fmt.Errorf("--env-process: %w", err)
+		}
+		if named == name {
+			return command, nil
+		}
+	}
+	return nil, fmt.Errorf("no flag names environment %q: add --env-process %[1]s=COMMAND, or --env-temporal %[1]s if its workers serve it over Temporal, or --env-openenv %[1]s=URL", name)
+}
+
+// print prints one finding.
+func (f *checkFlags) print(out io.Writer, finding foreign.Finding) error {
+	if f.asJSON {
+		return printJSON(out, finding)
+	}
+	line := "ok      " + finding.Part
+	if finding.Problem != "" {
+		line = "FAILED  " + finding.Part
+	}
+	if finding.Note != "" {
+		line += " (" + finding.Note + ")"
+	}
+	if finding.Problem != "" {
+		line += "\n        " + finding.Problem
+	}
+	_, err := fmt.Fprintln(out, line)
+	return err
+}

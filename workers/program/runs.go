@@ -1,0 +1,87 @@
+package program
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-rl/reprise/infra/human"
+	"github.com/reprise-rl/reprise/workers/command"
+	"github.com/reprise-rl/reprise/workers/runs"
+	"github.com/reprise-rl/reprise/workers/stack"
+)
+
+func runsCommand() *cobra.Command {
+	var conn stack.Connection
+	var wanted runs.Wanted
+	var limit int
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "runs",
+		Short: "list the runs, sweeps and evaluations of the namespace",
+		Long: `Lists the Train, Sweep and Evaluate workflows of the namespace, the newest first:
+state, iterations committed, reward and success of the last one, and when it
+started or, of one that has ended, when it ended. The trials of sweeps are left out
+unless --trials is given. The numbers are search attributes: where the namespace
+lacks them (reprise doctor), a dash stands for them.`,
+		Example: `  reprise runs
+  reprise runs --query 'RepriseSuccess > 0.5' --limit 0
+  reprise runs --trials --query "RepriseSweep = 'fig7'"
+  reprise runs --json | jq -r '.[] | select(.state == "failed") | .id'`,
+		Args: command.None,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := conn.Temporal(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			all, err := runs.List(cmd.Context(), c, wanted)
+			if err != nil {
+				return err
+			}
+			left := 0
+			if limit > 0 && len(all) > limit {
+				left, all = len(all)-limit, all[:limit]
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), all)
+			}
+			if len(all) == 0 && wanted.Query != "" {
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), "No run matches the query.")
+				return err
+			}
+			return printRuns(cmd.OutOrStdout(), all, left)
+		},
+	}
+	cmd.Flags().BoolVar(&wanted.Trials, "trials", false, "list the trials of sweeps too")
+	cmd.Flags().StringVar(&wanted.Query, "query", "", "a further condition, as temporal workflow list takes it")
+	cmd.Flags().IntVar(&limit, "limit", 50, "how many are listed (0: all)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	conn.AddTemporalFlags(cmd.Flags())
+	return cmd
+}
+
+// printRuns prints a table of runs, and how many older ones are left out.
+func printRuns(out io.Writer, all []runs.Run, left int) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(out, "No runs. Start one: temporal workflow start --type Train --task-queue reprise --workflow-id bandit-1 --input-file infra/presets/bandit-demo.json")
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "id\tkind\tstate\titerations\treward\tsuccess\tsince")
+	for _, r := range all {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", human.Visible(r.ID), r.Kind, r.State,
+			runs.Count(r.Iterations), runs.Number(r.Reward), runs.Percent(r.Success), r.Since().Local().Format(time.DateTime))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if left > 0 {
+		_, err := fmt.Fprintf(out, "%d older ones are left out (--limit 0 lists all)\n", left)
+		return err
+	}
+	return nil
+}
