@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -34,6 +35,27 @@ func Register(name, summary string, make func(*Options) Environment) {
 	register(name, entry{summary: summary, make: make})
 }
 
+// Add is Register for a program that links an environment of its own when it starts. What keeps the environment out
+// is an error: a name that is taken, or that the environment does not have.
+func Add(name, summary string, make func(*Options) Environment) error {
+	if !ValidName(name) {
+		return fmt.Errorf("environment %q needs a name of lower-case letters, digits, _ and -", name)
+	}
+	if make == nil {
+		return fmt.Errorf("environment %q has no function that makes it", name)
+	}
+	o := parseOptions(nil)
+	if env := make(o); len(o.all()) == 0 && env.Name() != name {
+		return fmt.Errorf("environment %q says that its name is %q", name, env.Name())
+	}
+	return add(name, entry{summary: summary, make: make})
+}
+
+// ValidName reports whether a spec can name an environment so.
+func ValidName(name string) bool { return validName.MatchString(name) }
+
+var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
 // RegisterOutside is Register for an environment whose episodes are played outside this
 // program. Names leaves it out, since its episodes exist only in recordings.
 func RegisterOutside(name, summary string, make func(*Options) Environment) {
@@ -41,12 +63,19 @@ func RegisterOutside(name, summary string, make func(*Options) Environment) {
 }
 
 func register(name string, e entry) {
+	if err := add(name, e); err != nil {
+		panic(err.Error())
+	}
+}
+
+func add(name string, e entry) error {
 	registry.Lock()
 	defer registry.Unlock()
 	if _, ok := registry.entries[name]; ok {
-		panic(fmt.Sprintf("environment %q is registered twice", name))
+		return fmt.Errorf("environment %q is registered twice", name)
 	}
 	registry.entries[name] = e
+	return nil
 }
 
 // Names are the registered environments in alphabetical order, without those outside.

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/strict"
 )
 
@@ -36,7 +37,6 @@ var (
 	hubName     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,95}(/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?$`)
 	hubRevision = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$`)
 	modelDigest = regexp.MustCompile(`^[0-9a-f]{12}$`)
-	envName     = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 )
 
 const originAllowed = `"starter", "hf:NAME", "hf:NAME@REVISION", "folder:PATH" or "model:" and 12 hex digits`
@@ -85,7 +85,7 @@ func checkOrigin(from string) string {
 }
 
 func checkEnvironmentName(name string) string {
-	if envName.MatchString(name) {
+	if envs.ValidName(name) {
 		return ""
 	}
 	return "lower-case letters, digits, _ and - only"
