@@ -243,7 +243,7 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 		if err != nil {
 			return err
 		}
-		t.plan, t.ready = r.Plan, true
+		t.planned(r.Plan)
 		return nil
 	}
 	id := workflow.GetInfo(ctx).WorkflowExecution.ID
@@ -251,7 +251,7 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 	if err != nil {
 		return err
 	}
-	t.plan, t.ready = r.Plan, true
+	t.planned(r.Plan)
 	t.Run = activities.Run{ID: id, Spec: r.Spec}
 	t.Flags, t.Workflows = r.Flags, t.with(r.Flags)
 	t.Attributes = r.SearchAttributes
@@ -300,6 +300,15 @@ func (t *train) commanded() func() bool {
 	return func() bool {
 		return !t.measuring && (t.Paused || t.adopts() || t.RollTo != nil && !asked || t.RollTo == nil && t.Next >= t.end())
 	}
+}
+
+// planned takes the plan over. A worker that does not have the run's methods fails the workflow task, which waits then
+// for one that has them.
+func (t *train) planned(plan activities.Plan) {
+	if err := plan.Settings.Linked(plan.Search); err != nil {
+		panic(err)
+	}
+	t.plan, t.ready = plan, true
 }
 
 // chooseDevice binds a new run to the fingerprint of the first device that

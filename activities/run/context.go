@@ -147,6 +147,9 @@ func (c *Contexts) Len() int {
 
 // NewContext makes a run context from a resolved spec and its base model.
 func NewContext(t spec.Train, w *BaseModel) (*Context, error) {
+	if err := spec.SettingsOf(t).Linked(t.Rollout.Search); err != nil {
+		return nil, err // not for good: a worker that has the method may read the same spec
+	}
 	rc := &Context{Train: t, BaseModel: w}
 	tok, err := withVariables(w.Tokenizer, t)
 	if err != nil {

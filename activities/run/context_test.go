@@ -103,6 +103,18 @@ func TestContextsAreKeptByTheirInputs(t *testing.T) {
 	require.NotSame(t, read(0, 0, "one"), rc)
 }
 
+// A worker refuses the spec of a program that links a method which this one does not have.
+func TestContextOfAMethodThatIsNotLinked(t *testing.T) {
+	s := store.NewMemory()
+	var c Contexts
+	train := decoded(t, `{"environment": {"name": "bandit"}}`)
+	train.Credit.Algorithm = "theirs"
+	_, err := c.Read(t.Context(), s, putRun(t, s, train, tinyFiles(starter.First, 16)))
+	require.ErrorIs(t, err, spec.ErrNotLinked)
+	require.ErrorContains(t, err, `run r: credit.algorithm "theirs" is not linked into this program, which has: `)
+	require.Empty(t, KindOf(err), "it is tried again: another worker may have it")
+}
+
 // A context or a model that is used is kept, and the one that was used longest ago goes.
 func TestContextsAreBounded(t *testing.T) {
 	s := store.NewMemory()
