@@ -41,6 +41,9 @@ func Add(name, summary string, make func(*Options) Environment) error {
 	if !ValidName(name) {
 		return fmt.Errorf("environment %q needs a name of lower-case letters, digits, _ and -", name)
 	}
+	if _, err := find(name); err == nil {
+		return errTaken(name)
+	}
 	if make == nil {
 		return fmt.Errorf("environment %q has no function that makes it", name)
 	}
@@ -72,11 +75,13 @@ func add(name string, e entry) error {
 	registry.Lock()
 	defer registry.Unlock()
 	if _, ok := registry.entries[name]; ok {
-		return fmt.Errorf("environment %q is registered twice", name)
+		return errTaken(name)
 	}
 	registry.entries[name] = e
 	return nil
 }
+
+func errTaken(name string) error { return fmt.Errorf("environment %q is registered twice", name) }
 
 // Names are the registered environments in alphabetical order, without those outside.
 func Names() []string {
