@@ -39,6 +39,9 @@ func infoOf(recorded debug.BuildInfo, version, commit string) Info {
 	if short, modified := strings.CutSuffix(version, "-dirty"); modified {
 		i.Version, i.Modified = short, true
 	}
+	if recorded.Main.Path != module && recorded.Main.Path != "" {
+		recorded = required(recorded)
+	}
 	for _, s := range recorded.Settings {
 		switch {
 		case s.Key == "vcs.revision" && i.Commit == "":
@@ -54,6 +57,20 @@ func infoOf(recorded debug.BuildInfo, version, commit string) Info {
 		i.Version = "development"
 	}
 	return i
+}
+
+// module is the path of this module.
+const module = "github.com/reprise-rl/reprise"
+
+// required is what a program of another module records of this one: the version that it requires. The commit that it
+// records is its own.
+func required(by debug.BuildInfo) debug.BuildInfo {
+	for _, m := range by.Deps {
+		if m.Path == module && m.Replace == nil {
+			return debug.BuildInfo{Main: *m}
+		}
+	}
+	return debug.BuildInfo{}
 }
 
 // String is the version with the commit: "v0.2.0 (commit 1234567890ab, modified)".
