@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -17,8 +18,16 @@ import (
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 
-// Main runs the program and exits with its status.
-func Main() { command.Main(root(), status) }
+// Main is the main function of a program that is reprise, with what the options link: environments and methods of your
+// own, without a fork. It runs the command that the arguments name, and exits with its status: 2 if an option cannot be
+// linked, as for a name that is taken.
+func Main(options ...Option) {
+	if err := Link(options...); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: this program cannot start: %v\n", stack.ProgramName(), err)
+		os.Exit(statusUsage)
+	}
+	command.Main(root(), status)
+}
 
 // status is the program's exit status for an error.
 func status(err error) int {
@@ -34,7 +43,7 @@ func status(err error) int {
 // errMoved says that what was asked of this program is asked of another.
 var errMoved = errors.New("a command of the measuring tools")
 
-// statusUsage says that the command line was not for this program.
+// statusUsage says that the command line was not for this program, or that the program's options do not fit.
 const statusUsage = 2
 
 // statusOtherPrograms says that this build lowers other programs than those that were to be

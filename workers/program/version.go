@@ -16,6 +16,8 @@ type versionInfo struct {
 	build.Info
 	// Plugin is the pinned PJRT plugin: what a worker computes with if no other is named.
 	Plugin string `json:"plugin"`
+	// Linked is what this program links of somebody's own.
+	Linked linked `json:"linked,omitzero"`
 }
 
 func versionCommand() *cobra.Command {
@@ -40,7 +42,7 @@ run: what they depend on is its device fingerprint (reprise doctor).`,
 }
 
 func versionOf() versionInfo {
-	v := versionInfo{Info: build.Read()}
+	v := versionInfo{Info: build.Read(), Linked: own}
 	if pin, err := plugin.PinOf(plugin.Default); err == nil {
 		v.Plugin = pin.Project + " " + pin.Version
 	}
@@ -49,5 +51,8 @@ func versionOf() versionInfo {
 
 func printVersion(out io.Writer, v versionInfo) error {
 	_, err := fmt.Fprintf(out, "reprise %s\n%s, %s; PJRT plugin pinned: %s\n", v.Info, v.Platform, v.Go, v.Plugin)
+	if also := v.Linked.String(); err == nil && also != "" {
+		_, err = fmt.Fprintf(out, "linked: %s\n", also)
+	}
 	return err
 }
