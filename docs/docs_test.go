@@ -40,6 +40,20 @@ func TestContributingShowsFiles(t *testing.T) {
 	}
 }
 
+// The page about a program of one's own shows the example.
+func TestOwnProgramShowsTheExample(t *testing.T) {
+	const page = "own-program.md"
+	text := read(t, page)
+	shown := whole.FindAllStringSubmatch(text, -1)
+	require.Len(t, shown, 1)
+	source := read(t, filepath.Join("..", shown[0][1]))
+	if *update {
+		require.NoError(t, os.WriteFile(page, []byte(strings.Replace(text, shown[0][2], source, 1)), 0o644))
+		return
+	}
+	require.Equal(t, source, shown[0][2], "go test ./docs -update writes it anew")
+}
+
 // excerpts are the files of the page's other Go blocks.
 var excerpts = []string{
 	"activities/steps/steps.go", "workflows/iteration/iteration.go", "workflows/iteration/learn.go",
