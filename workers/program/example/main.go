@@ -72,6 +72,9 @@ func (s *successor) Actions() []string {
 	return names
 }
 
+// Certain implements envs.Certain: a search may keep the best of several replies.
+func (*successor) Certain() bool { return true }
+
 // Reset draws the number from the instance, which the members of a group share.
 func (s *successor) Reset(instance, _ draw.Address) envs.Episode {
 	instance.Member = 0

@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/loss/terms"
 	"github.com/reprise-rl/reprise/model/methods"
@@ -65,7 +66,7 @@ func TestMain(m *testing.M) {
 		// As in the other tests that compute (workers/program), but for the cache: the spec is this test's alone.
 		err := os.Setenv("XLA_FLAGS", model.QuickCompile+" "+os.Getenv("XLA_FLAGS"))
 		if err == nil {
-			err = program.Link(linked...)
+			err = program.Link(append(more(), linked...)...)
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -73,6 +74,21 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(m.Run())
 	}
+}
+
+// more are options of the kinds that the example does not have: a loss, and a search that is there by another name.
+func more() []program.Option {
+	out := []program.Option{program.WithSurrogate(terms.Term{
+		Name: "unbounded", Doc: "the ratio without a bound", Reads: []batch.Column{batch.Advantages},
+	}, func(x losses.Tokens) (value, slope, bound *graph.Node) {
+		value = graph.Neg(graph.Mul(x.Ratio, x.Column(batch.Advantages)))
+		return value, nil, graph.LogicalNot(x.Inside)
+	})}
+	if s := methods.Search("best_of_n"); s.Name != "" {
+		s.Name = "own_best"
+		out = append(out, program.WithSearch(s))
+	}
+	return out
 }
 
 // execute runs a command of a program, and gives what it printed.
@@ -148,15 +164,33 @@ func TestSpec(t *testing.T) {
 	require.NoError(t, spec.SettingsOf(s).Linked(s.Rollout.Search))
 }
 
-// The run of the spec, in this process: its manifests have the method's option.
+// The method is computed as any other, with its option.
+func TestSign(t *testing.T) {
+	in := credit.Input{
+		Returns: []float64{1, 0, 0.5, 2, 2}, Groups: []int{0, 0, 0, 1, 1},
+		Mask: [][]bool{{true}, {true, false}, {true}, {true}, {true}},
+	}
+	for least, want := range map[float64][][]float64{0: {{1}, {-1, 0}, {0}, {0}, {0}}, 0.5: {{0}, {0, 0}, {0}, {0}, {0}}} {
+		advantages, returns, err := methods.Compute(in, credit.Options{Algorithm: "sign", Own: option.Values{"margin": least}})
+		require.NoError(t, err)
+		require.Nil(t, returns)
+		require.Equal(t, want, advantages, least)
+	}
+}
+
+// The run of the spec, in this process: its manifests have the method's option, the loss and the search.
 func TestTrain(t *testing.T) {
+	text := strings.Replace(specText(t), `"micro_batch": 8`, `"micro_batch": 8, "surrogate": "unbounded"`, 1)
+	if methods.Search("own_best").Name != "" {
+		text = strings.Replace(text, `"turns": 1,`, `"turns": 1, "search": "own_best", "candidates": 2,`, 1)
+	}
 	opened, err := model.OpenDevice(model.DeviceOptions{})
 	require.NoError(t, err, "run `make plugin`")
 	defer opened.Close()
 	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)
 	s := store.NewMemory()
-	trained, err := train.New(engine, s).Train(t.Context(), "own", []byte(specText(t)))
+	trained, err := train.New(engine, s).Train(t.Context(), "own", []byte(text))
 	require.NoError(t, err)
 	require.Len(t, trained.Iterations, 2)
 	head, err := run.FindHead(t.Context(), s, "own", nil)
@@ -166,6 +200,7 @@ func TestTrain(t *testing.T) {
 	var settings spec.Settings
 	require.NoError(t, json.Unmarshal(m.Settings, &settings))
 	require.Equal(t, "sign", settings.Credit.Algorithm)
+	require.Equal(t, "unbounded", settings.Update.Surrogate)
 	require.Equal(t, 0.1, margin.Number(settings.Credit.Own))
 	require.Contains(t, m.Metrics, "success/mean")
 }
