@@ -26,15 +26,17 @@ type Base struct {
 
 // LoadBase copies the weights of a base model to the device, one tensor at a time. The
 // programs are a policy's with adapters. The caller frees the base.
-func (p *Programs) LoadBase(src Source) (*Base, error) {
-	b, err := p.loadBase(src)
+func (p *Programs) LoadBase(src Source) (*Base, error) { return p.loadBase(src) }
+
+func (p *core) loadBase(src Source) (*Base, error) {
+	b, err := p.uploadBase(src)
 	if err != nil {
 		return nil, fmt.Errorf("upload base model: %w", err)
 	}
 	return b, nil
 }
 
-func (p *Programs) loadBase(src Source) (*Base, error) {
+func (p *core) uploadBase(src Source) (*Base, error) {
 	if err := p.checkRole(false); err != nil {
 		return nil, err
 	}
@@ -53,7 +55,7 @@ func (p *Programs) loadBase(src Source) (*Base, error) {
 }
 
 // emptyBase is a base without its tensors.
-func (p *Programs) emptyBase() (*Base, error) {
+func (p *core) emptyBase() (*Base, error) {
 	if !p.c.Adapted() {
 		return nil, fmt.Errorf("%w: the programs are not those of a model with adapters", ErrInput)
 	}
@@ -158,14 +160,14 @@ func (b *Base) release() {
 // baseOf gives the base for a state of a source, which the caller holds: nil without
 // adapters. It loads the base if the source has only its weights; loaded is that one, which
 // the caller frees.
-func (p *Programs) baseOf(src Source) (b, loaded *Base, err error) {
+func (p *core) baseOf(src Source) (b, loaded *Base, err error) {
 	switch {
 	case !p.c.Adapted():
 		return nil, nil, nil
 	case src.Base != nil:
 		b = src.Base
 	case src.Frozen != nil:
-		if loaded, err = p.LoadBase(*src.Frozen); err != nil {
+		if loaded, err = p.loadBase(*src.Frozen); err != nil {
 			return nil, nil, err
 		}
 		b = loaded
@@ -176,7 +178,7 @@ func (p *Programs) baseOf(src Source) (b, loaded *Base, err error) {
 }
 
 // checkBase returns an error unless the programs' models can have the base.
-func (p *Programs) checkBase(b *Base) error {
+func (p *core) checkBase(b *Base) error {
 	switch {
 	case b.device != p.device || b.c.body() != p.c.body() || len(b.tensors) < len(p.c.Frozen()):
 		return fmt.Errorf("%w: the base model is of another device or configuration", ErrInput)
@@ -188,7 +190,7 @@ func (p *Programs) checkBase(b *Base) error {
 
 // probeBase makes a base to test the programs with, on the device: norms of 1, noise in the
 // other tensors. It is nil without adapters.
-func (p *Programs) probeBase() (*Base, error) {
+func (p *core) probeBase() (*Base, error) {
 	if !p.c.Adapted() {
 		return nil, nil
 	}

@@ -255,7 +255,7 @@ func (p *Programs) unshift(v []float32, b batch.MicroBatch) [][]float32 {
 }
 
 // perToken is how many numbers the loss has for each token: those of a critic's head.
-func (p *Programs) perToken() int {
+func (p *core) perToken() int {
 	if p.c.ValueHead {
 		return p.c.values()
 	}

@@ -12,7 +12,7 @@ import (
 // their copies in the compute dtype. The first program after a load or an update makes the
 // copies. What another device owns is read from what spread has copied, on the first device also
 // without spread. The caller holds run.
-func (p *Programs) weights(s *State) ([]compute.Buffer, error) {
+func (p *core) weights(s *State) ([]compute.Buffer, error) {
 	var frozen []compute.Buffer
 	if s.base != nil {
 		frozen = s.base.buffers
@@ -39,7 +39,7 @@ func (p *Programs) weights(s *State) ([]compute.Buffer, error) {
 }
 
 // own are the state's own tensors that the programs read, each on its owner.
-func (p *Programs) own(s *State) (out []compute.Buffer, err error) {
+func (p *core) own(s *State) (out []compute.Buffer, err error) {
 	if err := p.copy(s); err != nil {
 		return nil, err
 	}
@@ -53,10 +53,10 @@ func (p *Programs) own(s *State) (out []compute.Buffer, err error) {
 }
 
 // copied reports whether the programs read copies.
-func (p *Programs) copied() bool { return p.progs[p.named(kindCopy)] != nil }
+func (p *core) copied() bool { return p.progs[p.named(kindCopy)] != nil }
 
 // copy makes the state's copies unless they are there. After an error there are none.
-func (p *Programs) copy(s *State) error {
+func (p *core) copy(s *State) error {
 	if !p.copied() || s.copies != nil {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (t network) copiedTensors() (out []TensorShape) {
 }
 
 // copiedBundles are the bundles without the tensors that the programs do not read as copies.
-func (p *Programs) copiedBundles() (out []bundle) {
+func (p *core) copiedBundles() (out []bundle) {
 	tensors := p.c.Tensors()
 	for _, b := range p.bundles {
 		var of bundle

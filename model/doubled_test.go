@@ -63,9 +63,9 @@ func (d *doubled) below(t *testing.T, base Params) {
 
 // widened is p with a network in float64.
 func widened(p *Programs) *Programs {
-	w := *p
-	w.net.dtype, w.net.wide = dtypes.Float64, dtypes.Float64
-	return &w
+	c := *p.core
+	c.net.dtype, c.net.wide = dtypes.Float64, dtypes.Float64
+	return &Programs{core: &c}
 }
 
 func float64s(v []float32) []float64 {

@@ -21,7 +21,7 @@ func (p *Programs) LoadVersion(src Source) (*State, Loading, error) {
 	if err != nil {
 		return nil, Loading{}, fmt.Errorf("upload state: %w", err)
 	}
-	l := loader{p: p, s: s, tally: newTally(p.device)}
+	l := loader{p: p.core, s: s, tally: newTally(p.device)}
 	err = l.load(src)
 	l.free()
 	if err != nil {
@@ -33,7 +33,7 @@ func (p *Programs) LoadVersion(src Source) (*State, Loading, error) {
 
 // loader loads a state and adds up its fingerprint.
 type loader struct {
-	p     *Programs
+	p     *core
 	s     *State
 	tally *tally
 	took  Loading

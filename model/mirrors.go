@@ -62,7 +62,7 @@ func (p *Programs) spread(s *State, n int) error {
 
 // gather copies to device k what the programs read of a state and other devices own. The caller
 // holds run.
-func (p *Programs) gather(s *State, k int) error {
+func (p *core) gather(s *State, k int) error {
 	own, err := p.own(s)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (p *Programs) gather(s *State, k int) error {
 
 // mirrorsOf are the mirrors of what the programs read of a state: its parameters, or their
 // copies in the compute dtype.
-func (p *Programs) mirrorsOf(s *State) *mirrors {
+func (p *core) mirrorsOf(s *State) *mirrors {
 	if p.copied() {
 		return &s.mirrors[1]
 	}
@@ -84,9 +84,10 @@ func (p *Programs) at(k int) *Programs {
 	if k == 0 {
 		return p
 	}
-	q := *p
-	q.k = k
+	q, c := *p, *p.core
+	c.k = k
 	on := p.mirrors[k]
-	q.tableBuffers = tableBuffers{legal: on[0], tables: [2]compute.Buffer{on[1], on[2]}, decodeTab: [2]compute.Buffer{on[3], on[4]}}
+	c.tableBuffers = tableBuffers{legal: on[0], tables: [2]compute.Buffer{on[1], on[2]}, decodeTab: [2]compute.Buffer{on[3], on[4]}}
+	q.core = &c
 	return &q
 }

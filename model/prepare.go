@@ -38,7 +38,7 @@ func (d *Device) Programs(c Config, legal []bool, sh Shapes) (*Programs, error) 
 }
 
 func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Programs, error) {
-	p := &Programs{device: d, c: c, sh: sh, net: network{c: c, dtype: dtypes.Float32, wide: dtypes.Float32, limits: l}}
+	p := &Programs{core: &core{device: d, c: c, sh: sh, net: network{c: c, dtype: dtypes.Float32, wide: dtypes.Float32, limits: l}}}
 	p.bundles = bundles(c.Tensors(), d.bundled)
 	if sh.ComputeDtype == "bfloat16" {
 		p.net.dtype = dtypes.BFloat16
@@ -183,7 +183,7 @@ func checkShapes(c Config, legal []bool, sh Shapes) error {
 }
 
 // uploadTables uploads the legal ids and the rotary tables.
-func (p *Programs) uploadTables(legal []bool) error {
+func (p *core) uploadTables(legal []bool) error {
 	bias := make([]float32, p.c.VocabSize)
 	for i := range legal {
 		if !legal[i] {

@@ -14,7 +14,7 @@ import (
 
 // named returns the kind's name. A critic's programs have other names than the policy's,
 // so that one map can hold the hashes of both.
-func (p *Programs) named(k kind) kind {
+func (p *core) named(k kind) kind {
 	if p.c.ValueHead {
 		return "critic-" + k
 	}
@@ -26,16 +26,22 @@ func (p *Programs) named(k kind) kind {
 // share their compiled code, which is freed with the last of them. Methods may be called
 // concurrently.
 type Programs struct {
+	*core
+	narrower []*Programs // with the programs of Shapes.Narrower alone
+}
+
+// core is what the programs of one shape have in common, whatever they are for: the network, the
+// table of programs, and what they read beside rows.
+type core struct {
 	device *Device
 	c      Config
 	sh     Shapes
 	net    network
 	progs  map[kind]group
 
-	bundles   []bundle    // of the tensors of c
-	narrower  []*Programs // with the programs of Shapes.Narrower alone
-	k         int         // the device that they run on
-	positions int         // rows of the decoding's tables
+	bundles   []bundle // of the tensors of c
+	k         int      // the device that they run on
+	positions int      // rows of the decoding's tables
 	tableBuffers
 	mirrors mirrors // of the tables
 	halves  group   // of SamplerFingerprint; nil before its first use
@@ -56,9 +62,9 @@ func (t tableBuffers) list() []compute.Buffer {
 const largeModel = 64 << 20
 
 // large reports whether the programs are for such a model.
-func (p *Programs) large() bool { return p.onCPU() && 4*p.c.Parameters() >= largeModel }
+func (p *core) large() bool { return p.onCPU() && 4*p.c.Parameters() >= largeModel }
 
-func (p *Programs) onCPU() bool { return p.device.fingerprint.Platform == "cpu" }
+func (p *core) onCPU() bool { return p.device.fingerprint.Platform == "cpu" }
 
 // shared returns the device's program for a key and creates it if needed. The caller
 // holds run.
@@ -127,7 +133,7 @@ func (p *Programs) Hashes() (map[string]string, error) {
 }
 
 // current returns a copy of the map of programs.
-func (p *Programs) current() map[kind]group {
+func (p *core) current() map[kind]group {
 	p.device.run.Lock()
 	defer p.device.run.Unlock()
 	return maps.Clone(p.progs)
@@ -150,14 +156,14 @@ func (p *Programs) Free() {
 	p.progs, p.halves = nil, nil
 }
 
-func (p *Programs) free() {
+func (p *core) free() {
 	free(p.list())
 	p.tableBuffers = tableBuffers{}
 	p.mirrors.free()
 }
 
 // program returns a single program, or an error if the shapes do not provide for it.
-func (p *Programs) program(k kind) (*program, error) {
+func (p *core) program(k kind) (*program, error) {
 	g, err := p.group(k)
 	if err != nil {
 		return nil, err
@@ -166,7 +172,7 @@ func (p *Programs) program(k kind) (*program, error) {
 }
 
 // group returns the programs of a kind, or an error if the shapes do not provide for them.
-func (p *Programs) group(k kind) (group, error) {
+func (p *core) group(k kind) (group, error) {
 	if g := p.progs[p.named(k)]; g != nil {
 		return g, nil
 	}
@@ -175,7 +181,7 @@ func (p *Programs) group(k kind) (group, error) {
 
 // checkRole returns an error unless the programs belong to a critic, or to a policy, as
 // requested.
-func (p *Programs) checkRole(critic bool) error {
+func (p *core) checkRole(critic bool) error {
 	if p.c.ValueHead != critic {
 		return fmt.Errorf("%w: the programs are not those of a %s", ErrInput, map[bool]string{true: "critic", false: "policy"}[critic])
 	}

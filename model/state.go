@@ -70,7 +70,7 @@ func (p *Programs) Load(src Source) (*State, error) { return p.load(src, true) }
 // Updates and Download return an ErrInput for it.
 func (p *Programs) LoadParams(src Source) (*State, error) { return p.load(src, false) }
 
-func (p *Programs) load(src Source, moments bool) (*State, error) {
+func (p *core) load(src Source, moments bool) (*State, error) {
 	st, err := p.emptyFrom(src, moments)
 	if err != nil {
 		return nil, fmt.Errorf("upload state: %w", err)
@@ -87,7 +87,7 @@ func (p *Programs) load(src Source, moments bool) (*State, error) {
 }
 
 // emptyFrom is a state of a source without its tensors, over the source's base model.
-func (p *Programs) emptyFrom(src Source, moments bool) (*State, error) {
+func (p *core) emptyFrom(src Source, moments bool) (*State, error) {
 	base, loaded, err := p.baseOf(src)
 	if loaded != nil {
 		defer loaded.Free() // the state holds it
@@ -99,7 +99,7 @@ func (p *Programs) emptyFrom(src Source, moments bool) (*State, error) {
 }
 
 // empty is a state without its tensors.
-func (p *Programs) empty(c Config, base *Base, moments bool) (*State, error) {
+func (p *core) empty(c Config, base *Base, moments bool) (*State, error) {
 	if c.shape() != p.c.shape() {
 		return nil, fmt.Errorf("%w: another configuration than the programs'", ErrInput)
 	}
@@ -141,7 +141,7 @@ func (s *State) put(p part, i int, v []float32) error {
 }
 
 // fillMoments makes the moments that have not been uploaded zeros, on the device.
-func (p *Programs) fillMoments(s *State) error {
+func (p *core) fillMoments(s *State) error {
 	moments := []part{partFirst, partSecond}
 	return s.use(nil, func() error {
 		return p.device.abreast("make moments", len(moments)*len(s.params), func(i int) error {
@@ -151,7 +151,7 @@ func (p *Programs) fillMoments(s *State) error {
 }
 
 // fillMoment makes tensor i of a moment zeros, unless it is there. The caller holds run.
-func (p *Programs) fillMoment(s *State, moment part, i int) error {
+func (p *core) fillMoment(s *State, moment part, i int) error {
 	of := s.buffers(moment)
 	if of[i] != nil {
 		return nil
@@ -253,7 +253,7 @@ func (s *State) usable() error {
 }
 
 // check returns an error if the programs cannot use the state. The caller holds run.
-func (p *Programs) check(s *State) error {
+func (p *core) check(s *State) error {
 	if s.device != p.device || s.c.shape() != p.c.shape() {
 		return fmt.Errorf("%w: the state is of another device or configuration", ErrInput)
 	}
