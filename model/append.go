@@ -76,7 +76,7 @@ func (k *Kept) free() {
 func (k *Kept) pass(i int) []compute.Buffer { return k.passes[i].buffers }
 
 // checkKept checks that keys and values are those of prompts of these lengths.
-func (p *Programs) checkKept(k *Kept, prompts [][]int32, alive []bool) error {
+func (p *Sampler) checkKept(k *Kept, prompts [][]int32, alive []bool) error {
 	if k == nil {
 		if p.sh.Append.Before > 0 {
 			return fmt.Errorf("%w: the keys and values of the prompts are missing", ErrInput)
@@ -99,7 +99,7 @@ func (p *Programs) checkKept(k *Kept, prompts [][]int32, alive []bool) error {
 // those of the turn before, whose contexts these continue; nil in the first turn. Append consumes
 // before, also if it fails. A row that is not alive keeps what it had. The context is checked
 // between programs.
-func (p *Programs) Append(ctx context.Context, s *State, before *Kept, contexts [][]int32, alive []bool) (*Kept, error) {
+func (p *Sampler) Append(ctx context.Context, s *State, before *Kept, contexts [][]int32, alive []bool) (*Kept, error) {
 	p.device.run.Lock()
 	defer p.device.run.Unlock()
 	rows := p.sh.GenerateRows
@@ -111,7 +111,7 @@ func (p *Programs) Append(ctx context.Context, s *State, before *Kept, contexts 
 			copy(out.passes, before.passes)
 			before.passes = nil
 		}
-		err = p.spread(s, len(out.passes))
+		err = p.spread(s, len(out.passes), p.tables()...)
 	}
 	if err == nil {
 		err = p.device.deal(len(out.passes), func(k, i int) error {
@@ -130,7 +130,7 @@ func (p *Programs) Append(ctx context.Context, s *State, before *Kept, contexts 
 	return out, nil
 }
 
-func (p *Programs) checkAppend(s *State, before *Kept, contexts [][]int32, alive []bool) error {
+func (p *Sampler) checkAppend(s *State, before *Kept, contexts [][]int32, alive []bool) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrInput}, args...)...)
 	}
@@ -167,7 +167,7 @@ func (p *Programs) checkAppend(s *State, before *Kept, contexts [][]int32, alive
 }
 
 // appendPass continues the keys and values of a pass, or begins them.
-func (p *Programs) appendPass(ctx context.Context, s *State, pass *keptPass, b passRows) error {
+func (p *Sampler) appendPass(ctx context.Context, s *State, pass *keptPass, b passRows) error {
 	if b.living == 0 {
 		free(pass.buffers)
 		*pass = keptPass{}
@@ -199,7 +199,7 @@ func (b passRows) lengths() []int32 {
 
 // appendChunk appends to a chunk of rows, of which the first is at place first of the pass. It
 // replaces the buffers, and counts what the rows have in lengths.
-func (p *Programs) appendChunk(ctx context.Context, s *State, buffers []compute.Buffer, lengths []int32, b passRows, first int) error {
+func (p *Sampler) appendChunk(ctx context.Context, s *State, buffers []compute.Buffer, lengths []int32, b passRows, first int) error {
 	if p.sh.Append.Before < p.sh.PromptTokens {
 		prog, err := p.program(kindAppendRoom)
 		if err != nil {
@@ -245,7 +245,7 @@ func (p *Programs) appendChunk(ctx context.Context, s *State, buffers []compute.
 }
 
 // appendOnce runs the append program, and replaces the buffers.
-func (p *Programs) appendOnce(s *State, prog *program, buffers []compute.Buffer, ids, start, count []int32) error {
+func (p *Sampler) appendOnce(s *State, prog *program, buffers []compute.Buffer, ids, start, count []int32) error {
 	var given [3]compute.Buffer
 	defer func() { free(given[:]) }()
 	rows := len(start)
@@ -260,8 +260,8 @@ func (p *Programs) appendOnce(s *State, prog *program, buffers []compute.Buffer,
 	if err != nil {
 		return err
 	}
-	args = append(append(args, buffers...), given[0], given[1], given[2], p.decodeTab[0], p.decodeTab[1])
-	out, err := prog.on(p.k, args...)
+	args = append(append(args, buffers...), given[0], given[1], given[2])
+	out, err := prog.on(p.k, append(args, p.rope.on(p.k)...)...)
 	free(buffers) // they were donated
 	if err != nil {
 		return err
@@ -272,7 +272,7 @@ func (p *Programs) appendOnce(s *State, prog *program, buffers []compute.Buffer,
 
 // buildAppendRoom is the program that widens the keys and values of a chunk of rows from
 // Append.Before to PromptTokens places. The new ones are zero.
-func (p *Programs) buildAppendRoom(in *inputs) []*graph.Node {
+func (p *Sampler) buildAppendRoom(in *inputs) []*graph.Node {
 	c, rows := p.c, p.partRows()
 	var out []*graph.Node
 	for range 2 * c.Layers {
@@ -289,7 +289,7 @@ func (p *Programs) buildAppendRoom(in *inputs) []*graph.Node {
 // tables. Its outputs are the keys and values with the new ones behind each row's own, in the
 // memory of the old ones. A token attends to what its row has so far and to the new tokens up to
 // itself.
-func (p *Programs) buildAppend(in *inputs) []*graph.Node {
+func (p *Sampler) buildAppend(in *inputs) []*graph.Node {
 	c, rows, tokens, width := p.c, p.partRows(), p.sh.Append.Tokens, p.sh.PromptTokens
 	weights := p.net.weights(in)
 	kept := make([]*graph.Node, 2*c.Layers)

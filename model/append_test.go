@@ -51,13 +51,13 @@ func (e episodes) play(t *testing.T, temperature float32) (out []GenerateOutput)
 				kept, begin = nil, 0
 			}
 			for i := begin; i <= turn; i++ {
-				kept, err = e.programs[i].Append(bg, e.state, kept, at[i], alive)
+				kept, err = e.programs[i].Sampler.Append(bg, e.state, kept, at[i], alive)
 				require.NoError(t, err)
 			}
 			require.Equal(t, int64(2*4*2*p.c.Layers*4*p.c.KVHeads*p.sh.PromptTokens*p.c.HeadDim), kept.Bytes(), "two passes of four rows")
 		}
 		in := GenerateInput{Prompts: now, Alive: alive, Uniforms: uniforms(uint64(turn), len(now), 4), Temperature: temperature, Kept: kept}
-		got, err := p.Generate(bg, e.state, in)
+		got, err := p.Sampler.Generate(bg, e.state, in)
 		require.NoError(t, err)
 		out = append(out, got)
 		next := make([][]int32, len(contexts))
@@ -143,23 +143,23 @@ func TestKeptValuesAreChecked(t *testing.T) {
 	defer s.Free()
 	rows := [][]int32{{1, 2}, {3}}
 	first := func() *Kept {
-		kept, err := p[0].Append(bg, s, nil, rows, nil)
+		kept, err := p[0].Sampler.Append(bg, s, nil, rows, nil)
 		require.NoError(t, err)
 		return kept
 	}
 	for name, f := range map[string]func() error{
-		"nothing before":  func() error { _, err := p[1].Append(bg, s, nil, rows, nil); return err },
-		"two first turns": func() error { _, err := p[0].Append(bg, s, first(), rows, nil); return err },
-		"a shorter row":   func() error { _, err := p[1].Append(bg, s, first(), [][]int32{{1}, {3}}, nil); return err },
+		"nothing before":  func() error { _, err := p[1].Sampler.Append(bg, s, nil, rows, nil); return err },
+		"two first turns": func() error { _, err := p[0].Sampler.Append(bg, s, first(), rows, nil); return err },
+		"a shorter row":   func() error { _, err := p[1].Sampler.Append(bg, s, first(), [][]int32{{1}, {3}}, nil); return err },
 		"too long": func() error {
-			_, err := p[1].Append(bg, s, first(), [][]int32{make([]int32, 21), {3}}, nil)
+			_, err := p[1].Sampler.Append(bg, s, first(), [][]int32{make([]int32, 21), {3}}, nil)
 			return err
 		},
-		"not kept": func() error { _, err := p[1].Generate(bg, s, GenerateInput{Prompts: rows}); return err },
+		"not kept": func() error { _, err := p[1].Sampler.Generate(bg, s, GenerateInput{Prompts: rows}); return err },
 		"of other rows": func() error {
 			kept := first()
 			defer kept.Free()
-			_, err := p[0].Generate(bg, s, GenerateInput{Prompts: [][]int32{{1, 2, 3}, {3}}, Kept: kept})
+			_, err := p[0].Sampler.Generate(bg, s, GenerateInput{Prompts: [][]int32{{1, 2, 3}, {3}}, Kept: kept})
 			return err
 		},
 		"shapes": func() error {

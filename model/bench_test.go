@@ -154,7 +154,7 @@ func BenchmarkGenerate(b *testing.B) {
 		in.Uniforms = append(in.Uniforms, u)
 	}
 	for b.Loop() {
-		_, err := p.Generate(bg, s, in)
+		_, err := p.Sampler.Generate(bg, s, in)
 		require.NoError(b, err)
 	}
 	b.ReportMetric(float64(b.N*64*64)/b.Elapsed().Seconds(), "new-tokens/s")

@@ -29,11 +29,11 @@ const blockTimes = 16
 
 // blockSteps is the number of steps between two times at which rows are seated. It decides bits, so
 // it does not depend on how many steps an execution does.
-func (p *Programs) blockSteps() int { return max(1, p.sh.MaxNewTokens/blockTimes) }
+func (p *Sampler) blockSteps() int { return max(1, p.sh.MaxNewTokens/blockTimes) }
 
 // seatRows is how many rows an execution seats, at most: a divisor of GenerateRows, an eighth of it
 // or less.
-func (p *Programs) seatRows() int {
+func (p *Sampler) seatRows() int {
 	for n := p.sh.GenerateRows / 8; n > 1; n-- {
 		if p.sh.GenerateRows%n == 0 {
 			return n
@@ -44,7 +44,7 @@ func (p *Programs) seatRows() int {
 
 // blockPlaces are the places of a step of a block: each row has its own step, which is the
 // block's less that at which it was seated.
-func (p *Programs) blockPlaces(g *graph.Graph, v map[string]*graph.Node) places {
+func (p *Sampler) blockPlaces(g *graph.Graph, v map[string]*graph.Node) places {
 	rows, fresh, width := p.sh.GenerateRows, p.sh.MaxNewTokens, p.sh.PromptTokens
 	whole := func(n int) *graph.Node { return graph.Const(g, int32(n)) }
 	own := graph.Sub(v["step"], v["start"]) // [R]
@@ -72,19 +72,19 @@ func (p *Programs) blockPlaces(g *graph.Graph, v map[string]*graph.Node) places 
 }
 
 // cacheShape is that of a layer's keys or values of all slots.
-func (p *Programs) cacheShape() []int {
+func (p *Sampler) cacheShape() []int {
 	return []int{p.sh.GenerateRows, p.c.KVHeads, p.positions, p.c.HeadDim}
 }
 
 // buildBlockRoom is the program that makes room for the keys and values of all slots. Its input
 // is not read.
-func (p *Programs) buildBlockRoom(in *inputs) []*graph.Node {
+func (p *Sampler) buildBlockRoom(in *inputs) []*graph.Node {
 	return p.room(in, p.sh.GenerateRows, p.positions)
 }
 
 // room is zeros for each layer's keys and values of so many rows at so many places. It declares an input
 // that is not read.
-func (p *Programs) room(in *inputs, rows, places int) []*graph.Node {
+func (p *Sampler) room(in *inputs, rows, places int) []*graph.Node {
 	zero := graph.MulScalar(graph.ConvertDType(in.next(dtypes.Int32), p.net.dtype), 0)
 	var out []*graph.Node
 	for range 2 * p.c.Layers {
@@ -96,7 +96,7 @@ func (p *Programs) room(in *inputs, rows, places int) []*graph.Node {
 // buildBlockSeat is the program that puts keys and values of a prefill in slots, in the memory of
 // the old ones. Its inputs are the layers' keys and values, those of the prefill, and which rows
 // of the prefill go to which slots, two times [c] int32.
-func (p *Programs) buildBlockSeat(in *inputs) []*graph.Node {
+func (p *Sampler) buildBlockSeat(in *inputs) []*graph.Node {
 	var caches, fresh []*graph.Node
 	for i := range 2 * p.c.Layers {
 		caches = append(caches, in.donated(i, p.net.dtype, p.cacheShape()...))
@@ -123,7 +123,7 @@ const blockCaches = 5
 // buildDecodeChunk, where the steps are the block's, and the steps at which the slots' rows were seated
 // [R] int32. Its outputs are the latest tokens, which rows are alive, tokens, log-probs and counts, and
 // the keys and values, in the memory of the old ones. A row ends at a stop id or with its last token.
-func (p *Programs) buildDecodeBlock(in *inputs) []*graph.Node {
+func (p *Sampler) buildDecodeBlock(in *inputs) []*graph.Node {
 	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
 	s := &loopState{}
 	params := p.net.weights(in).all
@@ -182,7 +182,7 @@ func (b *seats) free() (slots []int) {
 }
 
 // block generates for the rows [from, to) of the input, which are a block. The caller holds run.
-func (p *Programs) block(ctx context.Context, s *State, in GenerateInput, from, to int, out GenerateOutput) error {
+func (p *Sampler) block(ctx context.Context, s *State, in GenerateInput, from, to int, out GenerateOutput) error {
 	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
 	b := &seats{
 		passRows: p.passRows(in, 0, 0), of: slices.Repeat([]int{-1}, rows), start: make([]int32, rows),
@@ -247,7 +247,7 @@ func (p *Programs) block(ctx context.Context, s *State, in GenerateInput, from, 
 
 // prefillNext prefills the prompts of the next rows of a block, as many different ones as a prefill has
 // rows.
-func (p *Programs) prefillNext(s *State, in GenerateInput, b *seats) (err error) {
+func (p *Sampler) prefillNext(s *State, in GenerateInput, b *seats) (err error) {
 	width := p.sh.PromptTokens
 	ids := make([]int32, p.prefillRows()*width) // places that are left over have the id 0
 	b.ready = nil
@@ -268,7 +268,7 @@ func (p *Programs) prefillNext(s *State, in GenerateInput, b *seats) (err error)
 }
 
 // seat puts the next rows that are ready in free slots, as many as an execution seats.
-func (p *Programs) seat(in GenerateInput, b *seats, slots []int) error {
+func (p *Sampler) seat(in GenerateInput, b *seats, slots []int) error {
 	fresh := p.sh.MaxNewTokens
 	taken := b.ready[:min(p.seatRows(), len(b.ready), len(slots))]
 	from, places := make([]int32, p.seatRows()), make([]int32, p.seatRows())
@@ -304,7 +304,7 @@ func (p *Programs) seat(in GenerateInput, b *seats, slots []int) error {
 }
 
 // decodeBlock does the block's steps before a step.
-func (p *Programs) decodeBlock(s *State, in GenerateInput, b *seats, to int) error {
+func (p *Sampler) decodeBlock(s *State, in GenerateInput, b *seats, to int) error {
 	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
 	prog, err := p.program(kindDecodeBlock)
 	if err != nil {
@@ -357,7 +357,7 @@ func (p *Programs) decodeBlock(s *State, in GenerateInput, b *seats, to int) err
 }
 
 // collect takes the rows that have ended from their slots, also those that a stop text ended.
-func (p *Programs) collect(in GenerateInput, b *seats, out GenerateOutput) {
+func (p *Sampler) collect(in GenerateInput, b *seats, out GenerateOutput) {
 	fresh := p.sh.MaxNewTokens
 	b.living = 0
 	for slot, row := range b.of {

@@ -43,9 +43,9 @@ func TestBlocksSampleWhatPassesDo(t *testing.T) {
 		for _, how := range []string{"sampled", "greedy", "no stop"} {
 			of := in
 			of.Greedy, of.IgnoreStop = how == "greedy", how == "no stop"
-			want, err := passes.Generate(t.Context(), s, of)
+			want, err := passes.Sampler.Generate(t.Context(), s, of)
 			require.NoError(t, err)
-			got, err := blocks.Generate(t.Context(), s, of)
+			got, err := blocks.Sampler.Generate(t.Context(), s, of)
 			require.NoError(t, err)
 			require.Equal(t, want.Truncated, got.Truncated, how)
 			for i := range want.Tokens {
@@ -82,12 +82,12 @@ func TestBlocksOnDevices(t *testing.T) {
 		s, err := p.NewState(tinyParams(tiny()))
 		require.NoError(t, err)
 		in := blockInput(tiny(), rows, prompt, fresh)
-		got, err := p.Generate(t.Context(), s, in)
+		got, err := p.Sampler.Generate(t.Context(), s, in)
 		require.NoError(t, err)
 		if n == 1 {
 			want = got
 			in.Prompts, in.Uniforms, in.Alive = in.Prompts[8:16], in.Uniforms[8:16], in.Alive[8:16]
-			alone, err := p.Generate(t.Context(), s, in)
+			alone, err := p.Sampler.Generate(t.Context(), s, in)
 			require.NoError(t, err)
 			require.Equal(t, want.Tokens[8:16], alone.Tokens)
 			require.Equal(t, want.LogProbs[8:16], alone.LogProbs)
@@ -119,7 +119,7 @@ func TestBlocksWasteLittle(t *testing.T) {
 			return nil
 		}
 		in := blockInput(tiny(), rows, 2, fresh)
-		_, err = p.Generate(t.Context(), s, in)
+		_, err = p.Sampler.Generate(t.Context(), s, in)
 		require.NoError(t, err)
 		return n
 	}
@@ -151,7 +151,7 @@ func TestBlocksShareAPrompt(t *testing.T) {
 			}
 			return nil
 		}
-		out, err = p.Generate(t.Context(), s, in)
+		out, err = p.Sampler.Generate(t.Context(), s, in)
 		require.NoError(t, err)
 		return out, prefills
 	}
@@ -191,7 +191,7 @@ func prefillIgnoresPlaces(t *testing.T, rows, shared int) {
 		for _, of := range order {
 			ids = append(ids, prompts[of]...)
 		}
-		buffers, err := p.prefill(s, ids)
+		buffers, err := p.Sampler.prefill(s, ids)
 		require.NoError(t, err)
 		defer free(buffers)
 		out := make([][]float32, rows)

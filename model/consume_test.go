@@ -50,7 +50,7 @@ func TestUpdateConsumesItsState(t *testing.T) {
 	for consumed, by := range map[*State]string{s: "the update to step 1, which was skipped", same: "the update to step 1"} {
 		_, print := consumed.Fingerprint()
 		_, download := consumed.Download()
-		_, generate := p.Generate(bg, consumed, GenerateInput{Prompts: [][]int32{{1, 2}}})
+		_, generate := p.Sampler.Generate(bg, consumed, GenerateInput{Prompts: [][]int32{{1, 2}}})
 		_, _, score := p.Score(bg, consumed, b, 1)
 		_, _, update := p.Update(bg, consumed, []batch.MicroBatch{b}, testSettings())
 		for _, err := range []error{print, download, generate, score, update} {

@@ -59,7 +59,7 @@ func TestOneCopyAnUpdate(t *testing.T) {
 	in := GenerateInput{Prompts: randomRows(1, tiny(), 4, 5), Greedy: true}
 	for n := 1; n <= 3; n++ {
 		b := scoredBatch(t, p, s, 1, 1)
-		_, err := p.Generate(bg, s, in)
+		_, err := p.Sampler.Generate(bg, s, in)
 		require.NoError(t, err)
 		require.Equal(t, n*matrices, *copied)
 		require.Equal(t, held+int64(matrices), pjrt.BuffersAlive())
@@ -183,9 +183,9 @@ func TestCopiesAreWhatIsComputedWith(t *testing.T) {
 	defer two.Free()
 	require.NotEqual(t, mark(t, one), mark(t, two), "a fingerprint is of what is trained")
 	in := GenerateInput{Prompts: randomRows(1, tiny(), 4, 5), Greedy: true}
-	x, err := p.Generate(bg, one, in)
+	x, err := p.Sampler.Generate(bg, one, in)
 	require.NoError(t, err)
-	y, err := p.Generate(bg, two, in)
+	y, err := p.Sampler.Generate(bg, two, in)
 	require.NoError(t, err)
 	require.Equal(t, x, y)
 	b := scoredBatch(t, p, one, 1, 1)

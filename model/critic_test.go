@@ -250,7 +250,7 @@ func TestCriticErrors(t *testing.T) {
 		"update a critic":            second(p.Update(bg, s, []batch.MicroBatch{b}, testSettings())),
 		"teach a critic":             second(p.SupervisedUpdate(bg, s, []batch.MicroBatch{b}, testSettings())),
 		"update a policy's critic":   second(q.CriticUpdate(bg, policy, []batch.MicroBatch{b}, criticSettings())),
-		"generate with a critic":     first(p.Generate(bg, s, GenerateInput{Prompts: b.IDs})),
+		"generate with a critic":     first(p.Sampler.Generate(bg, s, GenerateInput{Prompts: b.IDs})),
 		"upload a policy":            first(p.NewState(tinyParams(tiny()))),
 		"upload a critic":            first(q.NewState(NewCritic(tinyParams(tiny())))),
 		"no returns":                 second(p.CriticUpdate(bg, s, []batch.MicroBatch{without(b, true)}, criticSettings())),

@@ -15,7 +15,7 @@ const MaxStops = 8
 
 // prefillRows is the number of prompts of one prefill: those of a part of a pass, or those that rows
 // share. A block is prefilled as its rows are about to get slots.
-func (p *Programs) prefillRows() int {
+func (p *Sampler) prefillRows() int {
 	if n := p.sh.SharedPrompts; n > 0 {
 		return max(min(n, p.net.limits.prefill/p.sh.PromptTokens), 1)
 	}
@@ -24,7 +24,7 @@ func (p *Programs) prefillRows() int {
 
 // partRows is the number of rows of a part of a pass, a divisor of GenerateRows: the keys and values of
 // a wide batch of prompts are in several parts.
-func (p *Programs) partRows() int {
+func (p *Sampler) partRows() int {
 	return cost.PartRows(p.sh.GenerateRows, max(p.sh.PromptTokens, p.sh.Append.Widest), p.net.limits.prefill)
 }
 
@@ -32,7 +32,7 @@ func (p *Programs) partRows() int {
 // [c, PromptTokens] padded on the right, and rotary tables; its outputs are each layer's
 // keys and values, [c, KVHeads, PromptTokens, HeadDim]. It has no head: decoding starts
 // with the prompt's last token and computes the first distribution.
-func (p *Programs) buildPrefill(in *inputs) []*graph.Node {
+func (p *Sampler) buildPrefill(in *inputs) []*graph.Node {
 	rows, width, half := p.prefillRows(), p.sh.PromptTokens, p.c.HeadDim/2
 	weights := p.net.weights(in)
 	ids := in.next(dtypes.Int32, rows, width)
@@ -98,7 +98,7 @@ func (s *loopState) close(values map[string]*graph.Node) []*graph.Node {
 // New token s of every row is stored at place PromptTokens + s of the cache and has
 // position length − 1 + s, so that one update writes the keys of all rows. A row attends
 // to its own prompt and its own new tokens. The loop ends when no row is alive.
-func (p *Programs) buildDecode(in *inputs) []*graph.Node {
+func (p *Sampler) buildDecode(in *inputs) []*graph.Node {
 	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
 	g := in.g
 	s := &loopState{}
@@ -120,7 +120,7 @@ func (p *Programs) buildDecode(in *inputs) []*graph.Node {
 // buildDecodeRoom is the program that decoding in chunks begins with. Its inputs are the
 // prefills' keys and values, as buildDecode's; its outputs are each layer's keys and values
 // of all rows, [R, KVHeads, PromptTokens + N, HeadDim], with room for the new tokens.
-func (p *Programs) buildDecodeRoom(in *inputs) []*graph.Node {
+func (p *Sampler) buildDecodeRoom(in *inputs) []*graph.Node {
 	var out []*graph.Node
 	for _, parts := range p.prefilled(in) {
 		out = append(out, p.withRoom(parts))
@@ -138,7 +138,7 @@ const chunkCaches = 6
 // buildDecode from the prompts' lengths on, and tokens, log-probs and counts so far. Its
 // outputs are the latest tokens, which rows are alive, how many are, tokens, log-probs and
 // counts, and the keys and values, in the memory of the old ones.
-func (p *Programs) buildDecodeChunk(in *inputs) []*graph.Node {
+func (p *Sampler) buildDecodeChunk(in *inputs) []*graph.Node {
 	c, rows, fresh := p.c, p.sh.GenerateRows, p.sh.MaxNewTokens
 	s := &loopState{}
 	params := p.net.weights(in).all
@@ -166,7 +166,7 @@ func (p *Programs) buildDecodeChunk(in *inputs) []*graph.Node {
 
 // prefilled declares the prompts' keys and values, and returns them by layer, each in the parts of a
 // pass.
-func (p *Programs) prefilled(in *inputs) [][]*graph.Node {
+func (p *Sampler) prefilled(in *inputs) [][]*graph.Node {
 	caches := make([][]*graph.Node, 2*p.c.Layers)
 	for range p.sh.GenerateRows / p.partRows() {
 		for i := range caches {
@@ -177,14 +177,14 @@ func (p *Programs) prefilled(in *inputs) [][]*graph.Node {
 }
 
 // withRoom puts the parts of a layer's keys or values together, with room for new tokens.
-func (p *Programs) withRoom(parts []*graph.Node) *graph.Node {
+func (p *Sampler) withRoom(parts []*graph.Node) *graph.Node {
 	room := zeros(parts[0].Graph(), p.net.dtype, p.sh.GenerateRows, p.c.KVHeads, p.sh.MaxNewTokens, p.c.HeadDim)
 	return graph.Concatenate([]*graph.Node{join(parts), room}, 2)
 }
 
 // decodeInputs declares what all decoding steps read: the prompts' lengths, the uniforms,
 // which rows are alive, the tables, and how tokens are sampled.
-func (p *Programs) decodeInputs(in *inputs, s *loopState) {
+func (p *Sampler) decodeInputs(in *inputs, s *loopState) {
 	c, rows := p.c, p.sh.GenerateRows
 	s.add("length", in.next(dtypes.Int32, rows))
 	s.add("uniforms", in.next(dtypes.Float32, rows, p.sh.MaxNewTokens))
@@ -200,7 +200,7 @@ func (p *Programs) decodeInputs(in *inputs, s *loopState) {
 
 // decodeLoop runs decoding steps until no row is alive or the step that end gives, and
 // returns the loop's final values by name.
-func (p *Programs) decodeLoop(g *graph.Graph, s *loopState, params []*graph.Node, end func(*graph.Graph, map[string]*graph.Node) *graph.Node) map[string]*graph.Node {
+func (p *Sampler) decodeLoop(g *graph.Graph, s *loopState, params []*graph.Node, end func(*graph.Graph, map[string]*graph.Node) *graph.Node) map[string]*graph.Node {
 	for i, w := range params {
 		s.add("weight"+strconv.Itoa(i), w)
 	}
@@ -229,7 +229,7 @@ func zeros(g *graph.Graph, dtype dtypes.DType, dims ...int) *graph.Node {
 
 // decodeStep runs every row's latest token through the layers and samples the next one.
 // It changes the map of the loop's values in place.
-func (p *Programs) decodeStep(g *graph.Graph, v map[string]*graph.Node) {
+func (p *Sampler) decodeStep(g *graph.Graph, v map[string]*graph.Node) {
 	c := p.c
 	rows, width := p.sh.GenerateRows, p.sh.PromptTokens
 	whole := func(n int32) *graph.Node { return graph.Const(g, n) }
@@ -301,7 +301,7 @@ type places struct {
 }
 
 // stepPlaces are the places of a step: in a pass, all rows are at the same step.
-func (p *Programs) stepPlaces(g *graph.Graph, v map[string]*graph.Node) places {
+func (p *Sampler) stepPlaces(g *graph.Graph, v map[string]*graph.Node) places {
 	if p.sh.BlockRows > 0 {
 		return p.blockPlaces(g, v)
 	}

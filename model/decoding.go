@@ -18,12 +18,13 @@ func (d *decoding) free() {
 }
 
 // inputs are the buffers that decodeInputs declares.
-func (d *decoding) inputs(p *Programs) []compute.Buffer {
-	return []compute.Buffer{d.length, d.uniforms, d.alive, p.decodeTab[0], p.decodeTab[1], p.legal, d.inverse, d.greedy, d.stop, d.any}
+func (d *decoding) inputs(p *Sampler) []compute.Buffer {
+	rope := p.rope.on(p.k)
+	return []compute.Buffer{d.length, d.uniforms, d.alive, rope[0], rope[1], p.legal.on(p.k)[0], d.inverse, d.greedy, d.stop, d.any}
 }
 
 // newDecoding uploads what decoding reads. The caller frees it, also after an error.
-func (p *Programs) newDecoding(in GenerateInput, b passRows) (*decoding, error) {
+func (p *Sampler) newDecoding(in GenerateInput, b passRows) (*decoding, error) {
 	inverse := float32(1)
 	if !in.Greedy {
 		inverse = 1 / in.Temperature
@@ -59,7 +60,7 @@ func put[T float32 | int32 | uint32 | bool](d *Device, k int, to *compute.Buffer
 }
 
 // decodeWhole decodes all steps in one execution.
-func (p *Programs) decodeWhole(s *State, d *decoding, cache []compute.Buffer) error {
+func (p *Sampler) decodeWhole(s *State, d *decoding, cache []compute.Buffer) error {
 	prog, err := p.program(kindDecode)
 	if err != nil {
 		return err
@@ -81,7 +82,7 @@ func (p *Programs) decodeWhole(s *State, d *decoding, cache []compute.Buffer) er
 // decodeChunks decodes Shapes.ChunkTokens steps in an execution, until no row is alive.
 // Between two the context is checked, and stop texts end rows. It replaces the prefills' keys and values in cache by a copy
 // of prompts with room.
-func (p *Programs) decodeChunks(
+func (p *Sampler) decodeChunks(
 	ctx context.Context, s *State, in GenerateInput, d *decoding, prompts []compute.Buffer, cache *[]compute.Buffer,
 ) error {
 	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
@@ -119,7 +120,7 @@ func (p *Programs) decodeChunks(
 
 // endAtTexts ends the rows whose tokens complete a stop text, and returns how many of the living
 // are left. pass leaves out what a row sampled after the text.
-func (p *Programs) endAtTexts(in GenerateInput, d *decoding, living int32) (int32, error) {
+func (p *Sampler) endAtTexts(in GenerateInput, d *decoding, living int32) (int32, error) {
 	if in.StopTexts == nil || in.IgnoreStop {
 		return living, nil
 	}
@@ -153,7 +154,7 @@ func (p *Programs) endAtTexts(in GenerateInput, d *decoding, living int32) (int3
 }
 
 // decodeChunk decodes the steps of a chunk, and returns how many rows are alive after it.
-func (p *Programs) decodeChunk(s *State, d *decoding, cache *[]compute.Buffer, from int) (living int32, err error) {
+func (p *Sampler) decodeChunk(s *State, d *decoding, cache *[]compute.Buffer, from int) (living int32, err error) {
 	prog, err := p.program(kindDecodeChunk)
 	if err != nil {
 		return 0, err

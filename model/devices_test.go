@@ -54,7 +54,7 @@ func TestDevicesGiveTheSameBits(t *testing.T) {
 			batches[b] = batchOf(randomRows(uint64(b), p.c, 3, 7), 1)
 		}
 		for range 2 {
-			out, err := p.Generate(bg, s, GenerateInput{Prompts: randomRows(1, p.c, 15, 5), Uniforms: uniforms(1, 15, 8), Temperature: 1})
+			out, err := p.Sampler.Generate(bg, s, GenerateInput{Prompts: randomRows(1, p.c, 15, 5), Uniforms: uniforms(1, 15, 8), Temperature: 1})
 			require.NoError(t, err)
 			scores, err := p.ScoreAll(bg, s, batches, 1)
 			require.NoError(t, err)
@@ -114,7 +114,7 @@ func TestDevicesFail(t *testing.T) {
 	require.NoError(t, err)
 	defer s.Free()
 	in := GenerateInput{Prompts: randomRows(1, p.c, 12, 5), Uniforms: uniforms(1, 12, 8), Temperature: 1}
-	want, err := p.Generate(bg, s, in)
+	want, err := p.Sampler.Generate(bg, s, in)
 	require.NoError(t, err)
 	before := pjrt.BuffersAlive()
 
@@ -126,16 +126,16 @@ func TestDevicesFail(t *testing.T) {
 		}
 		return nil
 	}
-	_, err = p.Generate(bg, s, in)
+	_, err = p.Sampler.Generate(bg, s, in)
 	require.ErrorIs(t, err, injected)
 	require.LessOrEqual(t, calls.Load(), int64(5), "what has begun ends")
 	ctx, cancel := context.WithCancel(bg)
 	d.Before = func(string) error { cancel(); return nil }
-	_, err = p.Generate(ctx, s, in)
+	_, err = p.Sampler.Generate(ctx, s, in)
 	require.ErrorIs(t, err, context.Canceled)
 	d.Before = nil
 	require.LessOrEqual(t, pjrt.BuffersAlive(), before)
-	got, err := p.Generate(bg, s, in)
+	got, err := p.Sampler.Generate(bg, s, in)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 }
@@ -181,7 +181,7 @@ func TestAbreast(t *testing.T) {
 			require.Positive(t, m.GradNorm)
 			print, err := s.Fingerprint()
 			require.NoError(t, err)
-			sampler, err := p.SamplerFingerprint(s)
+			sampler, err := p.Sampler.Fingerprint(s)
 			require.NoError(t, err)
 			of = append(of, print, sampler)
 		}

@@ -104,6 +104,6 @@ func GreedyOrSample(ctx context.Context, d *Device, weights Source, prompts [][]
 			in.Uniforms = append(in.Uniforms, u)
 		}
 	}
-	out, err := p.Generate(ctx, s, in)
+	out, err := p.Sampler.Generate(ctx, s, in)
 	return out.Tokens, err
 }

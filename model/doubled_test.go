@@ -65,7 +65,7 @@ func (d *doubled) below(t *testing.T, base Params) {
 func widened(p *Programs) *Programs {
 	c := *p.core
 	c.net.dtype, c.net.wide = dtypes.Float64, dtypes.Float64
-	return &Programs{core: &c}
+	return programsOf(&c)
 }
 
 func float64s(v []float32) []float64 {

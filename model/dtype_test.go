@@ -24,9 +24,9 @@ func TestChunksGiveTheSameScores(t *testing.T) {
 		require.InDeltaSlice(t, ent[i], ent2[i], 1e-5)
 	}
 	in := GenerateInput{Prompts: randomRows(1, p.c, 4, 5)}
-	x, err := p.Generate(bg, s, in)
+	x, err := p.Sampler.Generate(bg, s, in)
 	require.NoError(t, err)
-	y, err := q.Generate(bg, s, in)
+	y, err := q.Sampler.Generate(bg, s, in)
 	require.NoError(t, err)
 	require.Equal(t, x.Tokens, y.Tokens)
 }
@@ -59,7 +59,7 @@ func TestBFloat16(t *testing.T) {
 			require.Greater(t, dot/math.Sqrt(hh*ff), 0.98, ts.Name)
 		}
 	}
-	out, err := q.Generate(bg, s, GenerateInput{Prompts: randomRows(1, c, 2, 5)})
+	out, err := q.Sampler.Generate(bg, s, GenerateInput{Prompts: randomRows(1, c, 2, 5)})
 	require.NoError(t, err)
 	require.Len(t, out.Tokens[0], 8)
 }

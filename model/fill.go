@@ -13,7 +13,7 @@ import (
 
 // Probe makes a state to test the programs with: norms of 1, noise in the other tensors, zero
 // moments and no update applied. It is made on the device and always has the same bits.
-func (p *Programs) Probe() (*State, error) {
+func (p *core) Probe() (*State, error) {
 	base, err := p.probeBase()
 	if base != nil {
 		defer base.Free() // the state holds it

@@ -54,7 +54,7 @@ type GenerateOutput struct {
 // on the rows of its block, but on no other. The
 // context is checked between programs, so at most Shapes.ChunkTokens steps apart; a running
 // program is not interrupted.
-func (p *Programs) Generate(ctx context.Context, s *State, in GenerateInput) (GenerateOutput, error) {
+func (p *Sampler) Generate(ctx context.Context, s *State, in GenerateInput) (GenerateOutput, error) {
 	if err := p.checkGenerate(&in); err != nil {
 		return GenerateOutput{}, fmt.Errorf("generate: %w", err)
 	}
@@ -65,12 +65,12 @@ func (p *Programs) Generate(ctx context.Context, s *State, in GenerateInput) (Ge
 	}
 	n := len(in.Prompts)
 	out := GenerateOutput{Tokens: make([][]int32, n), LogProbs: make([][]float32, n), Truncated: make([]bool, n)}
-	rows, do := p.sh.GenerateRows, (*Programs).pass
+	rows, do := p.sh.GenerateRows, (*Sampler).pass
 	if p.sh.BlockRows > 0 {
-		rows, do = p.sh.BlockRows, (*Programs).block
+		rows, do = p.sh.BlockRows, (*Sampler).block
 	}
 	passes := (n + rows - 1) / rows
-	if err := p.spread(s, passes); err != nil {
+	if err := p.spread(s, passes, p.tables()...); err != nil {
 		return GenerateOutput{}, fmt.Errorf("generate: %w", err)
 	}
 	if err := p.device.deal(passes, func(k, i int) error {
@@ -81,7 +81,7 @@ func (p *Programs) Generate(ctx context.Context, s *State, in GenerateInput) (Ge
 	return out, nil
 }
 
-func (p *Programs) checkGenerate(in *GenerateInput) error {
+func (p *Sampler) checkGenerate(in *GenerateInput) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrInput}, args...)...)
 	}
@@ -130,7 +130,7 @@ func (p *Programs) checkGenerate(in *GenerateInput) error {
 }
 
 // checkPrompts checks the ids of rows that are alive.
-func (p *Programs) checkPrompts(prompts [][]int32, alive []bool) error {
+func (p *Sampler) checkPrompts(prompts [][]int32, alive []bool) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrInput}, args...)...)
 	}
@@ -154,7 +154,7 @@ func (p *Programs) checkPrompts(prompts [][]int32, alive []bool) error {
 }
 
 // pass generates for the rows [from, to) of the input. The caller holds run.
-func (p *Programs) pass(ctx context.Context, s *State, in GenerateInput, from, to int, out GenerateOutput) error {
+func (p *Sampler) pass(ctx context.Context, s *State, in GenerateInput, from, to int, out GenerateOutput) error {
 	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
 	b := p.passRows(in, from, to)
 	if b.living == 0 {
@@ -225,7 +225,7 @@ type passRows struct {
 	living              int32
 }
 
-func (p *Programs) passRows(in GenerateInput, from, to int) passRows {
+func (p *Sampler) passRows(in GenerateInput, from, to int) passRows {
 	rows, width, fresh := p.sh.GenerateRows, p.sh.PromptTokens, p.sh.MaxNewTokens
 	b := passRows{
 		ids: make([]int32, rows*width), last: make([]int32, rows), length: make([]int32, rows), alive: make([]int32, rows),
@@ -252,7 +252,7 @@ func (p *Programs) passRows(in GenerateInput, from, to int) passRows {
 
 // prefillAll computes the keys and values of all rows of a pass, part by part. The caller
 // frees them, also after an error.
-func (p *Programs) prefillAll(ctx context.Context, s *State, b passRows) (cache []compute.Buffer, err error) {
+func (p *Sampler) prefillAll(ctx context.Context, s *State, b passRows) (cache []compute.Buffer, err error) {
 	if p.sh.SharedPrompts > 0 {
 		return p.prefillShared(ctx, s, b)
 	}
@@ -271,7 +271,7 @@ func (p *Programs) prefillAll(ctx context.Context, s *State, b passRows) (cache 
 }
 
 // prefill computes the keys and values of prompts, as many as prefillRows. The caller holds run.
-func (p *Programs) prefill(s *State, ids []int32) ([]compute.Buffer, error) {
+func (p *Sampler) prefill(s *State, ids []int32) ([]compute.Buffer, error) {
 	prog, err := p.program(kindPrefill)
 	if err != nil {
 		return nil, err
@@ -285,5 +285,5 @@ func (p *Programs) prefill(s *State, ids []int32) ([]compute.Buffer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return prog.on(p.k, append(args, buf, p.decodeTab[0], p.decodeTab[1])...)
+	return prog.on(p.k, append(append(args, buf), p.rope.on(p.k)...)...)
 }

@@ -30,7 +30,7 @@ func TestGenerateRowsAreIndependent(t *testing.T) {
 	p, s := tinyPrograms(t, tiny())
 	prompts := [][]int32{{1, 2, 3}, {4}, {5, 6, 7, 8, 9, 10}, {11, 12}}
 	us := uniforms(1, 4, 8)
-	base, err := p.Generate(bg, s, GenerateInput{Prompts: prompts, Uniforms: us, Temperature: 0.9})
+	base, err := p.Sampler.Generate(bg, s, GenerateInput{Prompts: prompts, Uniforms: us, Temperature: 0.9})
 	require.NoError(t, err)
 	for i := range prompts {
 		require.Len(t, base.Tokens[i], 8)
@@ -48,7 +48,7 @@ func TestGenerateRowsAreIndependent(t *testing.T) {
 			{Prompts: other, Uniforms: otherUs, Temperature: 0.9, Alive: alive},
 			{Prompts: append(slices.Clone(prompts), other...), Uniforms: append(slices.Clone(us), otherUs...), Temperature: 0.9},
 		} {
-			out, err := p.Generate(bg, s, in)
+			out, err := p.Sampler.Generate(bg, s, in)
 			require.NoError(t, err)
 			at := i + len(in.Prompts) - 4
 			require.Equal(t, base.Tokens[i], out.Tokens[at])
@@ -60,7 +60,7 @@ func TestGenerateRowsAreIndependent(t *testing.T) {
 	}
 	// A row ends where its own stop id comes.
 	stop := base.Tokens[2][3]
-	out, err := p.Generate(bg, s, GenerateInput{Prompts: prompts, Uniforms: us, Temperature: 0.9, Stop: []int32{36, stop}})
+	out, err := p.Sampler.Generate(bg, s, GenerateInput{Prompts: prompts, Uniforms: us, Temperature: 0.9, Stop: []int32{36, stop}})
 	require.NoError(t, err)
 	for i := range prompts {
 		end := slices.IndexFunc(base.Tokens[i], func(id int32) bool { return id == 36 || id == stop })
@@ -71,7 +71,7 @@ func TestGenerateRowsAreIndependent(t *testing.T) {
 		require.Equal(t, base.Tokens[i][:end+1], out.Tokens[i])
 		require.Equal(t, base.LogProbs[i][:end+1], out.LogProbs[i])
 	}
-	ignored, err := p.Generate(bg, s, GenerateInput{Prompts: prompts, Uniforms: us, Temperature: 0.9, Stop: []int32{stop}, IgnoreStop: true})
+	ignored, err := p.Sampler.Generate(bg, s, GenerateInput{Prompts: prompts, Uniforms: us, Temperature: 0.9, Stop: []int32{stop}, IgnoreStop: true})
 	require.NoError(t, err)
 	require.Equal(t, base, ignored)
 }
@@ -113,7 +113,7 @@ func TestGenerateAgreesWithScore(t *testing.T) {
 			in.Uniforms[i][j] = u
 		}
 	}
-	out, err := p.Generate(bg, s, in)
+	out, err := p.Sampler.Generate(bg, s, in)
 	require.NoError(t, err)
 	var b batch.MicroBatch
 	for i, prompt := range in.Prompts {
@@ -137,7 +137,7 @@ func TestGenerateAgreesWithScore(t *testing.T) {
 	require.False(t, math.IsNaN(float64(ent[0][1])))
 
 	// Temperature 0 takes the likeliest: each token is a maximum of its distribution.
-	greedy, err := p.Generate(bg, s, GenerateInput{Prompts: in.Prompts})
+	greedy, err := p.Sampler.Generate(bg, s, GenerateInput{Prompts: in.Prompts})
 	require.NoError(t, err)
 	for i, prompt := range in.Prompts {
 		var b batch.MicroBatch
@@ -267,21 +267,21 @@ func TestGenerateRefusesBadInput(t *testing.T) {
 	} {
 		in := good()
 		spoil(&in)
-		_, err := p.Generate(bg, s, in)
+		_, err := p.Sampler.Generate(bg, s, in)
 		require.ErrorIs(t, err, ErrInput, name)
 	}
 	done, cancel := context.WithCancel(bg)
 	cancel()
-	_, err := p.Generate(done, s, good())
+	_, err := p.Sampler.Generate(done, s, good())
 	require.ErrorIs(t, err, context.Canceled)
-	out, err := p.Generate(bg, s, GenerateInput{Prompts: [][]int32{nil}, Alive: []bool{false}})
+	out, err := p.Sampler.Generate(bg, s, GenerateInput{Prompts: [][]int32{nil}, Alive: []bool{false}})
 	require.NoError(t, err)
 	require.Empty(t, out.Tokens[0])
 	s2, err := p.NewState(tinyParams(tiny()))
 	require.NoError(t, err)
 	s2.Free()
 	s2.Free()
-	_, err = p.Generate(bg, s2, good())
+	_, err = p.Sampler.Generate(bg, s2, good())
 	require.ErrorIs(t, err, ErrFreed)
 }
 
@@ -315,7 +315,7 @@ func TestProgramsAreSharedAndHashed(t *testing.T) {
 			require.Same(t, p.progs[kind(name)][0], q.progs[kind(name)][0])
 		}
 	}
-	out, err := q.Generate(bg, s, GenerateInput{Prompts: [][]int32{{1, 2}}}) // another Programs' state
+	out, err := q.Sampler.Generate(bg, s, GenerateInput{Prompts: [][]int32{{1, 2}}}) // another Programs' state
 	require.NoError(t, err)
 	require.Len(t, out.Tokens[0], 8)
 
@@ -374,26 +374,26 @@ func TestGenerateInChunks(t *testing.T) {
 				Prompts: [][]int32{{1, 2, 3}, {4}, {5, 6, 7, 8, 9, 10}, {11, 12}, {13}, {14, 15}}, Uniforms: uniforms(1, 6, 8), Temperature: 0.9,
 				Alive: []bool{true, true, true, false, true, true},
 			}
-			whole, err := p.Generate(bg, s, in)
+			whole, err := p.Sampler.Generate(bg, s, in)
 			require.NoError(t, err)
 			stopped := in
 			stopped.Stop = []int32{whole.Tokens[0][2], whole.Tokens[2][3], whole.Tokens[4][0], whole.Tokens[5][6]}
-			early, err := p.Generate(bg, s, stopped)
+			early, err := p.Sampler.Generate(bg, s, stopped)
 			require.NoError(t, err)
 			require.Less(t, len(early.Tokens[0]), 8)
-			greedy, err := p.Generate(bg, s, GenerateInput{Prompts: in.Prompts[:2]})
+			greedy, err := p.Sampler.Generate(bg, s, GenerateInput{Prompts: in.Prompts[:2]})
 			require.NoError(t, err)
 			for _, k := range chunks {
 				sh.ChunkTokens = k
 				chunked, err := testDevice(t).Programs(tiny(), nil, sh)
 				require.NoError(t, err)
-				got, err := chunked.Generate(bg, s, in)
+				got, err := chunked.Sampler.Generate(bg, s, in)
 				require.NoError(t, err)
 				require.Equal(t, whole, got, "chunks of %d", k)
-				got, err = chunked.Generate(bg, s, stopped)
+				got, err = chunked.Sampler.Generate(bg, s, stopped)
 				require.NoError(t, err)
 				require.Equal(t, early, got, "chunks of %d, with stop ids", k)
-				got, err = chunked.Generate(bg, s, GenerateInput{Prompts: in.Prompts[:2]})
+				got, err = chunked.Sampler.Generate(bg, s, GenerateInput{Prompts: in.Prompts[:2]})
 				require.NoError(t, err)
 				require.Equal(t, greedy, got, "chunks of %d, greedy", k)
 				chunked.Free()
@@ -424,14 +424,14 @@ func TestGenerateBetweenChunks(t *testing.T) {
 	}
 	defer func() { d.Before = nil }()
 	in := GenerateInput{Prompts: [][]int32{{1}, {2, 3}}, Uniforms: uniforms(1, 2, 8), Temperature: 1}
-	_, err = p.Generate(ctx, s, in)
+	_, err = p.Sampler.Generate(ctx, s, in)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 2, chunks)
-	out, err := p.Generate(bg, s, in)
+	out, err := p.Sampler.Generate(bg, s, in)
 	require.NoError(t, err)
 	require.Equal(t, 2+4, chunks)
 	in.Stop = []int32{out.Tokens[0][0], out.Tokens[1][2]}
-	_, err = p.Generate(bg, s, in)
+	_, err = p.Sampler.Generate(bg, s, in)
 	require.NoError(t, err)
 	require.LessOrEqual(t, chunks, 2+4+2)
 }

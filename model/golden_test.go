@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/gomlx/compute"
@@ -63,7 +64,7 @@ func lastLogits(t *testing.T, p *Programs, s *State, ids [][]int32) [][]float32 
 	require.NoError(t, err)
 	one, err := upload(p.device, 0, []float32{1})
 	require.NoError(t, err)
-	out, err := prog.call(append(append([]compute.Buffer{}, s.params...), idBuf, p.tables[0], p.tables[1], p.legal, one)...)
+	out, err := prog.call(slices.Concat(s.params, []compute.Buffer{idBuf}, p.rope.first, p.legal.first, []compute.Buffer{one})...)
 	require.NoError(t, err)
 	v, err := download[float32](out[0], rows*p.c.VocabSize)
 	require.NoError(t, err)

@@ -197,9 +197,9 @@ func TestNewAdaptersAreTheBase(t *testing.T) {
 			require.Equal(t, lp2, lp)
 			require.Equal(t, entropy2, entropy)
 			in := GenerateInput{Prompts: randomRows(2, c, 4, 5), Uniforms: uniforms(3, 4, 8), Temperature: 1}
-			out, err := p.Generate(bg, s, in)
+			out, err := p.Sampler.Generate(bg, s, in)
 			require.NoError(t, err)
-			out2, err := q.Generate(bg, full, in)
+			out2, err := q.Sampler.Generate(bg, full, in)
 			require.NoError(t, err)
 			require.Equal(t, out2, out)
 		})
@@ -333,9 +333,9 @@ func TestAdaptersSampleAsTheyScore(t *testing.T) {
 	require.NoError(t, err)
 	defer q.Free()
 	in := GenerateInput{Prompts: randomRows(2, c, 4, 3), Uniforms: uniforms(3, 4, 8), Temperature: 1}
-	whole, err := p.Generate(bg, s, in)
+	whole, err := p.Sampler.Generate(bg, s, in)
 	require.NoError(t, err)
-	chunks, err := q.Generate(bg, s, in)
+	chunks, err := q.Sampler.Generate(bg, s, in)
 	require.NoError(t, err)
 	require.Equal(t, whole, chunks)
 	b := batch.MicroBatch{}

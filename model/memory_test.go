@@ -15,7 +15,7 @@ func TestNothingIsLeftOnTheDevice(t *testing.T) {
 	b := scoredBatch(t, p, s, 1, 1)
 	in := GenerateInput{Prompts: randomRows(1, p.c, 6, 5), Uniforms: uniforms(1, 6, 8), Temperature: 1}
 	once := func() {
-		_, err := p.Generate(bg, s, in)
+		_, err := p.Sampler.Generate(bg, s, in)
 		require.NoError(t, err)
 		_, _, err = p.Score(bg, s, b, 1)
 		require.NoError(t, err)

@@ -32,9 +32,30 @@ func (m *mirrors) make(d *Device, k int, of []compute.Buffer, owner []int) error
 	})
 }
 
-// spread copies what the programs read of a state to the first n devices, where it is not there
-// since the load or the last update. The caller holds run.
-func (p *Programs) spread(s *State, n int) error {
+// tables are what programs read besides weights and rows, with their copies on other devices.
+type tables struct {
+	first   []compute.Buffer // on the first device
+	mirrors mirrors
+}
+
+// on are the buffers on device k, on which spread has been.
+func (t *tables) on(k int) []compute.Buffer {
+	if k == 0 {
+		return t.first
+	}
+	return t.mirrors[k]
+}
+
+// free frees the buffers on all devices. The caller holds run.
+func (t *tables) free() {
+	free(t.first)
+	t.first = nil
+	t.mirrors.free()
+}
+
+// spread copies what the programs read, of a state and besides, to the first n devices, where it is
+// not there since the load or the last update. The caller holds run.
+func (p *core) spread(s *State, n int, read ...*tables) error {
 	n = min(n, p.device.Count())
 	if n <= 1 {
 		return nil
@@ -48,8 +69,8 @@ func (p *Programs) spread(s *State, n int) error {
 				return err
 			}
 		}
-		for _, q := range append([]*Programs{p}, p.narrower...) {
-			if err := q.mirrors.make(p.device, k, q.list(), nil); err != nil {
+		for _, of := range read {
+			if err := of.mirrors.make(p.device, k, of.first, nil); err != nil {
 				return err
 			}
 		}
@@ -80,14 +101,11 @@ func (p *core) mirrorsOf(s *State) *mirrors {
 }
 
 // at are the programs as they run on device k, on which spread has been.
-func (p *Programs) at(k int) *Programs {
+func (p *core) at(k int) *core {
 	if k == 0 {
 		return p
 	}
-	q, c := *p, *p.core
-	c.k = k
-	on := p.mirrors[k]
-	c.tableBuffers = tableBuffers{legal: on[0], tables: [2]compute.Buffer{on[1], on[2]}, decodeTab: [2]compute.Buffer{on[3], on[4]}}
-	q.core = &c
+	q := *p
+	q.k = k
 	return &q
 }

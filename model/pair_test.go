@@ -166,9 +166,9 @@ func TestParametersAlone(t *testing.T) {
 	require.Equal(t, want, got)
 	require.Equal(t, entropy, gotEntropy)
 	in := GenerateInput{Prompts: randomRows(1, p.c, 4, 5)}
-	x, err := p.Generate(bg, s, in)
+	x, err := p.Sampler.Generate(bg, s, in)
 	require.NoError(t, err)
-	y, err := p.Generate(bg, reference, in)
+	y, err := p.Sampler.Generate(bg, reference, in)
 	require.NoError(t, err)
 	require.Equal(t, x, y)
 	require.NotEqual(t, mark(t, s), mark(t, reference))

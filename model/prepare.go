@@ -38,7 +38,7 @@ func (d *Device) Programs(c Config, legal []bool, sh Shapes) (*Programs, error) 
 }
 
 func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Programs, error) {
-	p := &Programs{core: &core{device: d, c: c, sh: sh, net: network{c: c, dtype: dtypes.Float32, wide: dtypes.Float32, limits: l}}}
+	p := programsOf(&core{device: d, c: c, sh: sh, net: network{c: c, dtype: dtypes.Float32, wide: dtypes.Float32, limits: l}})
 	p.bundles = bundles(c.Tensors(), d.bundled)
 	if sh.ComputeDtype == "bfloat16" {
 		p.net.dtype = dtypes.BFloat16
@@ -59,81 +59,74 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 		p.free()
 		return nil, err
 	}
+	p.prepare()
+	p.Sampler.prepare()
+	if sh.MicroBatch > 0 {
+		key := p.microBatchKey()
+		forward, backward := p.buildForward, p.buildBackward
+		if c.ValueHead {
+			forward, backward = p.buildValues, p.buildCriticBackward
+		}
+		p.add(kindForward, key, forward)
+		key.loss = sh.Loss
+		p.add(kindBackward, key, backward)
+	}
+	return p, nil
+}
+
+// programsOf gives a core its roles.
+func programsOf(c *core) *Programs { return &Programs{core: c, Sampler: &Sampler{core: c}} }
+
+// prepare makes the table of programs, with those that work tensor by tensor. The caller holds run.
+func (p *core) prepare() {
 	p.progs = map[kind]group{}
-	add := func(k kind, key programKey, build builder) {
-		key.kind, key.config = p.named(k), c.shape()
-		p.progs[key.kind] = group{d.shared(key, build)}.hold()
-	}
-	each := func(k kind, build func(TensorShape) builder) {
-		p.progs[p.named(k)] = d.perTensor(k, c.Tensors(), programKey{}, build).hold()
-	}
-	each(kindFingerprint, func(t TensorShape) builder { return buildFingerprint(t, dtypes.Float32) })
-	each(kindFill, func(t TensorShape) builder { return buildFill(t, dtypes.Float32) })
-	bundled := func(k kind, of []bundle, key programKey, build func(TensorShape, int) builder) group {
-		return d.perBundle(k, c.Tensors(), of, key, build).hold()
-	}
+	p.addEach(kindFingerprint, func(t TensorShape) builder { return buildFingerprint(t, dtypes.Float32) })
+	p.addEach(kindFill, func(t TensorShape) builder { return buildFill(t, dtypes.Float32) })
 	if of := p.copiedBundles(); len(of) > 0 {
-		p.progs[p.named(kindCopy)] = bundled(kindCopy, of, programKey{dtype: p.net.dtype}, func(t TensorShape, n int) builder {
+		p.addBundled(kindCopy, of, programKey{dtype: p.net.dtype}, func(t TensorShape, n int) builder {
 			return buildCopy(t, n, p.net.dtype)
 		})
 	}
-	if c.Adapted() {
+	if p.c.Adapted() {
 		ofBase := func(k kind, build func(TensorShape, dtypes.DType) builder) {
-			p.progs[p.named(k)] = d.perTensor(k, c.Frozen(), programKey{dtype: p.net.dtype}, func(t TensorShape) builder {
+			p.progs[p.named(k)] = p.device.perTensor(k, p.c.Frozen(), programKey{dtype: p.net.dtype}, func(t TensorShape) builder {
 				return build(t, frozenDType(t, p.net.dtype))
 			}).hold()
 		}
 		ofBase(kindBaseFingerprint, buildFingerprint)
 		ofBase(kindBaseFill, buildFill)
 	}
-	if sh.MicroBatch > 0 {
-		p.progs[p.named(kindSquare)] = bundled(kindSquare, p.bundles, programKey{}, buildSquare)
-		p.progs[p.named(kindApply)] = bundled(kindApply, p.bundles, programKey{}, buildApply)
-		if d.bundled > 1 {
-			p.progs[p.named(kindZeros)] = bundled(kindZeros, p.bundles, programKey{}, buildZeros)
+	if p.sh.MicroBatch > 0 {
+		p.addBundled(kindSquare, p.bundles, programKey{}, buildSquare)
+		p.addBundled(kindApply, p.bundles, programKey{}, buildApply)
+		if p.device.bundled > 1 {
+			p.addBundled(kindZeros, p.bundles, programKey{}, buildZeros)
 		}
-		if sh.Sharded {
-			each(kindAdd, buildAdd)
-		}
-	}
-	if sh.GenerateRows > 0 && sh.MaxNewTokens > 0 {
-		key := programKey{dtype: p.net.dtype, rows: sh.GenerateRows, tokens: sh.PromptTokens, fresh: sh.MaxNewTokens, limits: l}
-		key.block = sh.BlockRows > 0
-		key.append = sh.Append
-		shared := key
-		shared.prompts = sh.SharedPrompts
-		if sh.Append.Before > 0 {
-			add(kindAppendRoom, key, p.buildAppendRoom)
-			add(kindAppend, key, p.buildAppend)
-		} else {
-			add(kindPrefill, shared, p.buildPrefill)
-			if sh.SharedPrompts > 0 && sh.BlockRows == 0 {
-				add(kindShareRoom, shared, p.buildShareRoom)
-				add(kindShare, shared, p.buildShare)
-			}
-		}
-		if sh.BlockRows > 0 {
-			add(kindBlockRoom, key, p.buildBlockRoom)
-			add(kindBlockSeat, shared, p.buildBlockSeat)
-			add(kindDecodeBlock, key, p.buildDecodeBlock)
-		} else if sh.ChunkTokens > 0 {
-			add(kindDecodeRoom, key, p.buildDecodeRoom)
-			add(kindDecodeChunk, key, p.buildDecodeChunk)
-		} else {
-			add(kindDecode, key, p.buildDecode)
+		if p.sh.Sharded {
+			p.addEach(kindAdd, buildAdd)
 		}
 	}
-	if sh.MicroBatch > 0 {
-		key := programKey{dtype: p.net.dtype, rows: sh.MicroBatch, tokens: sh.Sequence, limits: l, keep: sh.Keep}
-		forward, backward := p.buildForward, p.buildBackward
-		if c.ValueHead {
-			forward, backward = p.buildValues, p.buildCriticBackward
-		}
-		add(kindForward, key, forward)
-		key.loss = sh.Loss
-		add(kindBackward, key, backward)
-	}
-	return p, nil
+}
+
+// add adds a single program to the table.
+func (p *core) add(k kind, key programKey, build builder) {
+	key.kind, key.config = p.named(k), p.c.shape()
+	p.progs[key.kind] = group{p.device.shared(key, build)}.hold()
+}
+
+// addEach adds a program for each tensor.
+func (p *core) addEach(k kind, build func(TensorShape) builder) {
+	p.progs[p.named(k)] = p.device.perTensor(k, p.c.Tensors(), programKey{}, build).hold()
+}
+
+// addBundled adds a program for each bundle of tensors.
+func (p *core) addBundled(k kind, of []bundle, key programKey, build func(TensorShape, int) builder) {
+	p.progs[p.named(k)] = p.device.perBundle(k, p.c.Tensors(), of, key, build).hold()
+}
+
+// microBatchKey is the key of the programs for micro-batches.
+func (p *core) microBatchKey() programKey {
+	return programKey{dtype: p.net.dtype, rows: p.sh.MicroBatch, tokens: p.sh.Sequence, limits: p.net.limits, keep: p.sh.Keep}
 }
 
 func checkShapes(c Config, legal []bool, sh Shapes) error {
@@ -182,36 +175,48 @@ func checkShapes(c Config, legal []bool, sh Shapes) error {
 	return sh.checkWidths(bad)
 }
 
-// uploadTables uploads the legal ids and the rotary tables.
-func (p *core) uploadTables(legal []bool) error {
+// uploadTables uploads the legal ids and the rotary tables. The caller holds run, and frees them also after
+// an error.
+func (p *Programs) uploadTables(legal []bool) error {
+	if err := p.uploadLegal(legal); err != nil {
+		return err
+	}
+	if p.sh.MicroBatch > 0 {
+		if err := p.uploadRope(&p.rope, p.sh.Sequence); err != nil {
+			return err
+		}
+	}
+	return p.Sampler.uploadTables()
+}
+
+// uploadLegal uploads the legal ids, of which a critic has none.
+func (p *core) uploadLegal(legal []bool) error {
+	if p.c.ValueHead {
+		return nil
+	}
 	bias := make([]float32, p.c.VocabSize)
 	for i := range legal {
 		if !legal[i] {
 			bias[i] = float32(math.Inf(-1))
 		}
 	}
-	var err error
-	if !p.c.ValueHead {
-		if p.legal, err = upload(p.device, 0, bias, len(bias)); err != nil {
+	b, err := upload(p.device, 0, bias, len(bias))
+	if err != nil {
+		return err
+	}
+	p.legal.first = []compute.Buffer{b}
+	return nil
+}
+
+// uploadRope uploads the rotary tables, cosines and sines, of so many positions.
+func (p *core) uploadRope(to *tables, positions int) error {
+	cos, sin := ropeTables(p.c, positions)
+	for _, v := range [][]float32{cos, sin} {
+		b, err := upload(p.device, 0, v, positions, p.c.HeadDim/2)
+		if err != nil {
 			return err
 		}
+		to.first = append(to.first, b)
 	}
-	half := p.c.HeadDim / 2
-	put := func(positions int) (out [2]compute.Buffer, err error) {
-		cos, sin := ropeTables(p.c, positions)
-		if out[0], err = upload(p.device, 0, cos, positions, half); err == nil {
-			out[1], err = upload(p.device, 0, sin, positions, half)
-		}
-		return out, err
-	}
-	if p.sh.MicroBatch > 0 {
-		if p.tables, err = put(p.sh.Sequence); err != nil {
-			return err
-		}
-	}
-	if p.sh.GenerateRows > 0 {
-		p.positions = p.sh.PromptTokens + p.sh.MaxNewTokens
-		p.decodeTab, err = put(p.positions)
-	}
-	return err
+	return nil
 }

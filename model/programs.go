@@ -27,34 +27,39 @@ func (p *core) named(k kind) kind {
 // concurrently.
 type Programs struct {
 	*core
+	// Sampler samples turns.
+	Sampler *Sampler
+
+	rope     tables      // of the rows of micro-batches
 	narrower []*Programs // with the programs of Shapes.Narrower alone
 }
 
 // core is what the programs of one shape have in common, whatever they are for: the network, the
-// table of programs, and what they read beside rows.
+// table of programs, and the ids that are legal.
 type core struct {
-	device *Device
-	c      Config
-	sh     Shapes
-	net    network
-	progs  map[kind]group
-
-	bundles   []bundle // of the tensors of c
-	k         int      // the device that they run on
-	positions int      // rows of the decoding's tables
-	tableBuffers
-	mirrors mirrors // of the tables
-	halves  group   // of SamplerFingerprint; nil before its first use
+	device  *Device
+	c       Config
+	sh      Shapes
+	net     network
+	progs   map[kind]group
+	bundles []bundle // of the tensors of c
+	k       int      // the device that they run on
+	legal   tables   // [V] float32, 0 or −Inf; none of a critic
 }
 
-// tableBuffers are what the programs read besides weights and rows.
-type tableBuffers struct {
-	legal             compute.Buffer // [V] float32, 0 or −Inf
-	tables, decodeTab [2]compute.Buffer
+// tables are what the programs of micro-batches of all widths read besides weights and rows.
+func (p *Programs) tables() (out []*tables) {
+	for _, q := range append([]*Programs{p}, p.narrower...) {
+		out = append(out, &q.legal, &q.rope)
+	}
+	return out
 }
 
-func (t tableBuffers) list() []compute.Buffer {
-	return []compute.Buffer{t.legal, t.tables[0], t.tables[1], t.decodeTab[0], t.decodeTab[1]}
+// at are the programs as they run on device k, on which spread has been.
+func (p *Programs) at(k int) *Programs {
+	q := *p
+	q.core = p.core.at(k)
+	return &q
 }
 
 // largeModel is the bytes of weights from which the memory that a CPU frees must go back to
@@ -81,10 +86,10 @@ func (d *Device) shared(key programKey, build builder) *program {
 }
 
 // Shapes are the shapes the programs were prepared for.
-func (p *Programs) Shapes() Shapes { return p.sh }
+func (p *core) Shapes() Shapes { return p.sh }
 
 // Config is the configuration the programs were prepared for.
-func (p *Programs) Config() Config { return p.c }
+func (p *core) Config() Config { return p.c }
 
 // Compile compiles all programs now, in a fixed order. progress, unless nil, is
 // called with each program's name before it is compiled. If the context is done, Compile
@@ -152,14 +157,15 @@ func (p *Programs) Free() {
 	for _, prog := range p.progs {
 		prog.release()
 	}
-	p.halves.release()
-	p.progs, p.halves = nil, nil
+	p.progs = nil
 }
 
-func (p *core) free() {
-	free(p.list())
-	p.tableBuffers = tableBuffers{}
-	p.mirrors.free()
+// free frees what the programs read, and the programs that the roles have of their own. The caller
+// holds run.
+func (p *Programs) free() {
+	p.legal.free()
+	p.rope.free()
+	p.Sampler.free()
 }
 
 // program returns a single program, or an error if the shapes do not provide for it.

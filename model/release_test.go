@@ -44,7 +44,7 @@ func TestFreedProgramsAreReleased(t *testing.T) {
 	b := scoredBatch(t, p, s, 1, 1)
 	in := GenerateInput{Prompts: randomRows(1, p.c, 6, 5), Uniforms: uniforms(1, 6, 8), Temperature: 1}
 	bits := func(p *Programs, s *State) []any {
-		out, err := p.Generate(bg, s, in)
+		out, err := p.Sampler.Generate(bg, s, in)
 		require.NoError(t, err)
 		logProbs, entropy, err := p.Score(bg, s, b, 1)
 		require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestFreedProgramsAreReleased(t *testing.T) {
 		now, executables := programsAlive(p.device)
 		require.Equal(t, known, now)
 		require.Equal(t, compiled, executables)
-		_, err = q.Generate(bg, s, in)
+		_, err = q.Sampler.Generate(bg, s, in)
 		require.ErrorIs(t, err, ErrInput)
 		require.NoError(t, q.Compile(bg, nil), "there is nothing left to compile")
 		require.Equal(t, want, bits(p, s))

@@ -123,7 +123,7 @@ func TestIllegalIdsAreNeverDrawn(t *testing.T) {
 			check := func(in GenerateInput, temperature float32) {
 				t.Helper()
 				in.Prompts, in.Temperature = prompts, temperature
-				out, err := p.Generate(bg, s, in)
+				out, err := p.Sampler.Generate(bg, s, in)
 				require.NoError(t, err)
 				var b batch.MicroBatch
 				for i, row := range out.Tokens {

@@ -11,12 +11,81 @@ import (
 	"github.com/reprise-rl/reprise/model/safetensors"
 )
 
-// SamplerFiles are the files of exactly what the sampler's programs read of a state: matrices in
+// Sampler samples turns from a policy: it continues prompts, and keeps their keys and values from turn to
+// turn. It has the programs of Shapes.GenerateRows.
+type Sampler struct {
+	*core
+	rope      tables // of the places of a row: its prompt and its new tokens
+	positions int    // how many there are
+	halves    group  // of Fingerprint; nil before its first use
+}
+
+// uploadTables uploads the rotary tables. The caller holds run.
+func (p *Sampler) uploadTables() error {
+	if p.sh.GenerateRows == 0 {
+		return nil
+	}
+	p.positions = p.sh.PromptTokens + p.sh.MaxNewTokens
+	return p.uploadRope(&p.rope, p.positions)
+}
+
+// prepare adds the sampler's programs. The caller holds run.
+func (p *Sampler) prepare() {
+	sh := p.sh
+	if sh.GenerateRows == 0 || sh.MaxNewTokens == 0 {
+		return
+	}
+	key := programKey{dtype: p.net.dtype, rows: sh.GenerateRows, tokens: sh.PromptTokens, fresh: sh.MaxNewTokens, limits: p.net.limits}
+	key.block = sh.BlockRows > 0
+	key.append = sh.Append
+	shared := key
+	shared.prompts = sh.SharedPrompts
+	if sh.Append.Before > 0 {
+		p.add(kindAppendRoom, key, p.buildAppendRoom)
+		p.add(kindAppend, key, p.buildAppend)
+	} else {
+		p.add(kindPrefill, shared, p.buildPrefill)
+		if sh.SharedPrompts > 0 && sh.BlockRows == 0 {
+			p.add(kindShareRoom, shared, p.buildShareRoom)
+			p.add(kindShare, shared, p.buildShare)
+		}
+	}
+	switch {
+	case sh.BlockRows > 0:
+		p.add(kindBlockRoom, key, p.buildBlockRoom)
+		p.add(kindBlockSeat, shared, p.buildBlockSeat)
+		p.add(kindDecodeBlock, key, p.buildDecodeBlock)
+	case sh.ChunkTokens > 0:
+		p.add(kindDecodeRoom, key, p.buildDecodeRoom)
+		p.add(kindDecodeChunk, key, p.buildDecodeChunk)
+	default:
+		p.add(kindDecode, key, p.buildDecode)
+	}
+}
+
+// tables are what the sampler's programs read besides weights and rows.
+func (p *Sampler) tables() []*tables { return []*tables{&p.legal, &p.rope} }
+
+// at is the sampler as it runs on device k, on which spread has been.
+func (p *Sampler) at(k int) *Sampler {
+	q := *p
+	q.core = p.core.at(k)
+	return &q
+}
+
+// free frees what the sampler's programs read, and those of Fingerprint. The caller holds run.
+func (p *Sampler) free() {
+	p.rope.free()
+	p.halves.release()
+	p.halves = nil
+}
+
+// Files are the files of exactly what the sampler's programs read of a state: matrices in
 // bfloat16 beside norms and biases in float32 where they compute in bfloat16, else all in float32;
 // of a model with adapters the adapters alone. They are a model folder, or adapters', that OpenFS or
-// OpenAdapterFS opens; see LoadSampler. A file has at most so many bytes of tensors, or one tensor.
+// OpenAdapterFS opens; see Load. A file has at most so many bytes of tensors, or one tensor.
 // A file is read as State.Files' are, with the same errors.
-func (p *Programs) SamplerFiles(s *State, most int64) ([]File, error) {
+func (p *Sampler) Files(s *State, most int64) ([]File, error) {
 	if err := p.checkRole(false); err != nil {
 		return nil, fmt.Errorf("files of the sampler: %w", err)
 	}
@@ -51,7 +120,7 @@ func (p *Programs) SamplerFiles(s *State, most int64) ([]File, error) {
 }
 
 // sampled downloads tensor i as the sampler's programs read it.
-func (p *Programs) sampled(s *State, i int) (io.Reader, error) {
+func (p *Sampler) sampled(s *State, i int) (io.Reader, error) {
 	p.device.run.Lock()
 	defer p.device.run.Unlock()
 	if err := p.check(s); err != nil {
@@ -104,28 +173,27 @@ func (r *halfReader) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// LoadSampler copies what SamplerFiles wrote to the device, for Generate: parameters without
+// Load copies what Files wrote to the device, for Generate: parameters without
 // moments. What the programs read of it has the bits that they read where it was written, since a
 // number of bfloat16 is the same in float32 and back.
-func (p *Programs) LoadSampler(src Source) (*State, error) { return p.LoadParams(src) }
+func (p *Sampler) Load(src Source) (*State, error) { return p.load(src, false) }
 
 // samplerParts is the seed of the fingerprint of what the sampler reads.
 const samplerParts = baseParts + 1
 
-// SamplerFingerprint is a hash of what the sampler's programs read of a state, computed on the
-// device as State.Fingerprint's. It is the same for a training state and for what LoadSampler made
-// of its SamplerFiles.
-func (p *Programs) SamplerFingerprint(s *State) (string, error) {
+// Fingerprint is a hash of what the sampler's programs read of a state, computed on the
+// device as State.Fingerprint's. It is the same for a training state and for what Load made of its Files.
+func (p *Sampler) Fingerprint(s *State) (string, error) {
 	p.device.run.Lock()
 	defer p.device.run.Unlock()
-	sum, err := p.samplerLanes(s)
+	sum, err := p.lanes(s)
 	if err != nil {
 		return "", fmt.Errorf("fingerprint sampler: %w", err)
 	}
 	return digits(sum), nil
 }
 
-func (p *Programs) samplerLanes(s *State) (sum [lanes]uint32, err error) {
+func (p *Sampler) lanes(s *State) (sum [lanes]uint32, err error) {
 	if err := p.check(s); err != nil {
 		return sum, err
 	}
@@ -133,7 +201,7 @@ func (p *Programs) samplerLanes(s *State) (sum [lanes]uint32, err error) {
 	if err != nil {
 		return sum, err
 	}
-	prints, err := p.samplerPrints()
+	prints, err := p.prints()
 	if err != nil {
 		return sum, err
 	}
@@ -147,10 +215,10 @@ func (p *Programs) samplerLanes(s *State) (sum [lanes]uint32, err error) {
 	return t.read()
 }
 
-// samplerPrints are the programs of SamplerFingerprint: those of a state's fingerprint for tensors
+// prints are the programs of Fingerprint: those of a state's fingerprint for tensors
 // in float32, those of a frozen base's for tensors in bfloat16. The latter are not among the
 // programs of Hashes, and there only from the first use on. The caller holds run.
-func (p *Programs) samplerPrints() (group, error) {
+func (p *Sampler) prints() (group, error) {
 	wide, err := p.group(kindFingerprint)
 	if err != nil {
 		return nil, err

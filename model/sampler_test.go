@@ -36,13 +36,13 @@ func TestSamplerIsWhatProgramsRead(t *testing.T) {
 			}
 			s, err := p.Load(params.source().Over(base))
 			require.NoError(t, err)
-			want, err := p.Generate(t.Context(), s, blockInput(c, 11, 5, 9))
+			want, err := p.Sampler.Generate(t.Context(), s, blockInput(c, 11, 5, 9))
 			require.NoError(t, err)
-			print, err := p.SamplerFingerprint(s)
+			print, err := p.Sampler.Fingerprint(s)
 			require.NoError(t, err)
 			sizes := map[int64]int64{}
 			for _, most := range []int64{1 << 30, 4000} {
-				files, err := p.SamplerFiles(s, most)
+				files, err := p.Sampler.Files(s, most)
 				require.NoError(t, err)
 				fsys := fstest.MapFS{}
 				for _, f := range files {
@@ -62,12 +62,12 @@ func TestSamplerIsWhatProgramsRead(t *testing.T) {
 					folder, err = OpenFS(fsys)
 				}
 				require.NoError(t, err)
-				loaded, err := p.LoadSampler(folder.First().Over(base))
+				loaded, err := p.Sampler.Load(folder.First().Over(base))
 				require.NoError(t, err)
-				got, err := p.Generate(t.Context(), loaded, blockInput(c, 11, 5, 9))
+				got, err := p.Sampler.Generate(t.Context(), loaded, blockInput(c, 11, 5, 9))
 				require.NoError(t, err)
 				require.Equal(t, want, got)
-				there, err := p.SamplerFingerprint(loaded)
+				there, err := p.Sampler.Fingerprint(loaded)
 				require.NoError(t, err)
 				require.Equal(t, print, there)
 				loaded.Free()
@@ -79,7 +79,7 @@ func TestSamplerIsWhatProgramsRead(t *testing.T) {
 			params.Values[1][0] += 1
 			other, err := p.Load(params.source().Over(base))
 			require.NoError(t, err)
-			changed, err := p.SamplerFingerprint(other)
+			changed, err := p.Sampler.Fingerprint(other)
 			require.NoError(t, err)
 			require.NotEqual(t, print, changed)
 			again, err := p.Hashes()
@@ -90,7 +90,7 @@ func TestSamplerIsWhatProgramsRead(t *testing.T) {
 			if base != nil {
 				base.Free()
 			}
-			_, err = p.SamplerFingerprint(s)
+			_, err = p.Sampler.Fingerprint(s)
 			require.ErrorIs(t, err, ErrFreed)
 			p.Free()
 			require.LessOrEqual(t, pjrt.BuffersAlive(), before) // buffers of tests before may be freed meanwhile

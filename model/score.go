@@ -71,7 +71,7 @@ func (p *Programs) scores(ctx context.Context, s *State, batches []batch.MicroBa
 	if err := p.check(s); err != nil {
 		return nil, err
 	}
-	if err := p.spread(s, len(batches)); err != nil {
+	if err := p.spread(s, len(batches), p.tables()...); err != nil {
 		return nil, err
 	}
 	out := make([][][][]float32, len(batches))
@@ -114,11 +114,11 @@ func (f *scored) free() {
 
 // inputs are the inputs of the forward program after the parameters.
 func (f *scored) inputs(p *Programs) []compute.Buffer {
-	in := []compute.Buffer{f.ids, p.tables[0], p.tables[1]}
+	in := append([]compute.Buffer{f.ids}, p.rope.on(p.k)...)
 	if p.c.ValueHead {
 		return in
 	}
-	return append(in, p.legal, f.inverse)
+	return append(in, p.legal.on(p.k)[0], f.inverse)
 }
 
 // forward runs the forward program. The caller holds run.

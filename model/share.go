@@ -20,7 +20,7 @@ import (
 const noPrompt = -1
 
 // prefillShared is prefillAll for rows that share prompts.
-func (p *Programs) prefillShared(ctx context.Context, s *State, b passRows) (cache []compute.Buffer, err error) {
+func (p *Sampler) prefillShared(ctx context.Context, s *State, b passRows) (cache []compute.Buffer, err error) {
 	rows, part, of := p.sh.GenerateRows, p.partRows(), 2*p.c.Layers
 	if cache, err = p.emptyParts(); err != nil {
 		return cache, err
@@ -49,7 +49,7 @@ func (p *Programs) prefillShared(ctx context.Context, s *State, b passRows) (cac
 // sharePrompts are the different prompts from row first of a pass on, [P, PromptTokens], as many as a
 // prefill has places, the place of each row's prompt among them, and the first row that is left over.
 // Places that are left over have the id 0.
-func (p *Programs) sharePrompts(b passRows, first int) (prompts, places []int32, next int) {
+func (p *Sampler) sharePrompts(b passRows, first int) (prompts, places []int32, next int) {
 	rows, width := p.sh.GenerateRows, p.sh.PromptTokens
 	prompts = make([]int32, 0, p.prefillRows()*width)
 	places = slices.Repeat([]int32{noPrompt}, rows)
@@ -70,7 +70,7 @@ func (p *Programs) sharePrompts(b passRows, first int) (prompts, places []int32,
 }
 
 // emptyParts are the keys and values of a pass before any prompt is laid out, as prefillAll's.
-func (p *Programs) emptyParts() (cache []compute.Buffer, err error) {
+func (p *Sampler) emptyParts() (cache []compute.Buffer, err error) {
 	prog, err := p.program(kindShareRoom)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (p *Programs) emptyParts() (cache []compute.Buffer, err error) {
 
 // layOut puts a prefill's keys and values at the rows of a part, which have their prompts at these
 // places. It replaces the part's buffers.
-func (p *Programs) layOut(part, prompts []compute.Buffer, places []int32) error {
+func (p *Sampler) layOut(part, prompts []compute.Buffer, places []int32) error {
 	if !slices.ContainsFunc(places, func(place int32) bool { return place != noPrompt }) {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (p *Programs) layOut(part, prompts []compute.Buffer, places []int32) error 
 
 // buildShareRoom is the program that makes room for the keys and values of a part of a pass. Its input
 // is not read.
-func (p *Programs) buildShareRoom(in *inputs) []*graph.Node {
+func (p *Sampler) buildShareRoom(in *inputs) []*graph.Node {
 	return p.room(in, p.partRows(), p.sh.PromptTokens)
 }
 
@@ -125,7 +125,7 @@ func (p *Programs) buildShareRoom(in *inputs) []*graph.Node {
 // [P, KVHeads, PromptTokens, HeadDim], and the place of each row's prompt in the prefill [c] int32,
 // or noPrompt for a row that keeps what it has. Its outputs are the part's keys and values, in the
 // memory of the old ones.
-func (p *Programs) buildShare(in *inputs) []*graph.Node {
+func (p *Sampler) buildShare(in *inputs) []*graph.Node {
 	rows, width := p.partRows(), p.sh.PromptTokens
 	parts, prompts := make([]*graph.Node, 2*p.c.Layers), make([]*graph.Node, 2*p.c.Layers)
 	for i := range parts {

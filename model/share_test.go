@@ -36,7 +36,7 @@ func generatedBy(t *testing.T, sh Shapes, l limits, in GenerateInput) (out Gener
 		}
 		return nil
 	}
-	out, err = p.Generate(t.Context(), s, in)
+	out, err = p.Sampler.Generate(t.Context(), s, in)
 	require.NoError(t, err)
 	s.Free()
 	p.Free()

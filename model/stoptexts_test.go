@@ -76,7 +76,7 @@ func TestStopTextsInPassesChunksAndBlocks(t *testing.T) {
 			require.NoError(t, err)
 			in := blockInput(tiny(), rows, prompt, fresh)
 			in.Stop = in.Stop[:1]
-			whole, err := p.Generate(t.Context(), s, in)
+			whole, err := p.Sampler.Generate(t.Context(), s, in)
 			require.NoError(t, err)
 			if texts == nil {
 				var said []string
@@ -98,7 +98,7 @@ func TestStopTextsInPassesChunksAndBlocks(t *testing.T) {
 				texts = NewStopTexts(list, letters)
 			}
 			in.StopTexts = texts
-			got, err := p.Generate(t.Context(), s, in)
+			got, err := p.Sampler.Generate(t.Context(), s, in)
 			require.NoError(t, err)
 			for i, ids := range whole.Tokens {
 				n, ended := texts.Kept(ids)
@@ -119,7 +119,7 @@ func TestStopTextsInPassesChunksAndBlocks(t *testing.T) {
 			}
 			require.Equal(t, want, got, "chunks of %d, blocks of %d", chunk, block)
 			in.IgnoreStop = true
-			all, err := p.Generate(t.Context(), s, in)
+			all, err := p.Sampler.Generate(t.Context(), s, in)
 			require.NoError(t, err)
 			require.Len(t, all.Tokens[0], fresh)
 			s.Free()
@@ -150,7 +150,7 @@ func TestStopTextsSaveExecutions(t *testing.T) {
 			}
 			in := blockInput(tiny(), rows, 2, fresh)
 			in.Stop, in.StopTexts = nil, texts
-			_, err := p.Generate(t.Context(), s, in)
+			_, err := p.Sampler.Generate(t.Context(), s, in)
 			require.NoError(t, err)
 			return n
 		}

@@ -81,7 +81,7 @@ func (g *Gradient[M]) Add(ctx context.Context, s *State) error {
 	}
 	next := g.order.next()
 	if err == nil {
-		err = g.p.spread(s, g.order.width())
+		err = g.p.spread(s, g.order.width(), g.p.tables()...)
 	}
 	if err == nil {
 		err = g.p.device.deal(len(next), func(k, at int) error {

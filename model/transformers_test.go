@@ -138,7 +138,7 @@ func compareDtypes(t *testing.T, folder *Folder, ids [][]int32, exact [][]float3
 				draw.Address{Seed: 3, Purpose: draw.Sample, Member: int64(r)}.Uniforms(u)
 				in.Prompts, in.Uniforms = append(in.Prompts, row[:tokens-fresh]), append(in.Uniforms, u)
 			}
-			sampled, err := p.Generate(bg, s, in)
+			sampled, err := p.Sampler.Generate(bg, s, in)
 			require.NoError(t, err)
 			whole := make([][]int32, rows)
 			for r := range whole {

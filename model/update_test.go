@@ -214,7 +214,7 @@ func TestBadBatchesAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = other.Score(bg, s, batch.MicroBatch{}, 1)
 	require.ErrorIs(t, err, ErrInput)
-	_, err = other.Generate(bg, s, GenerateInput{})
+	_, err = other.Sampler.Generate(bg, s, GenerateInput{})
 	require.ErrorIs(t, err, ErrInput)
 }
 

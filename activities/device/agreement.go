@@ -46,7 +46,7 @@ func (w *work) generationsAgree(ctx context.Context, p *model.Programs, in model
 		return fmt.Errorf("self-test: %w", err)
 	}
 	defer probe.Free()
-	got, err := p.Generate(ctx, probe, all)
+	got, err := p.Sampler.Generate(ctx, probe, all)
 	if err != nil {
 		return fmt.Errorf("self-test: %w", err)
 	}

@@ -214,7 +214,7 @@ func TestGenerateDrawsByTurn(t *testing.T) {
 			require.NoError(t, err)
 			p, err := r.Device.Engine.programsFor(k, r.Run, k.Shapes(scene, n))
 			require.NoError(t, err)
-			sampled, err := p.Generate(ctx, r.Device.Engine.state, want)
+			sampled, err := p.Sampler.Generate(ctx, r.Device.Engine.state, want)
 			require.NoError(t, err)
 			for i, row := range table {
 				where := fmt.Sprintf("%s, turn %d, row %d.%d", d.name, n, row.Group, row.Member)

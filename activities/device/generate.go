@@ -97,7 +97,7 @@ func (w *work) sample(ctx context.Context, policy *model.State, task *run.Task, 
 		gen.Uniforms = append(gen.Uniforms, u)
 		gen.Alive = append(gen.Alive, rows[i].Alive)
 	}
-	got, err := p.Generate(ctx, policy, gen)
+	got, err := p.Sampler.Generate(ctx, policy, gen)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 
 // sampler is what another worker published of a version, in this one's memory.
 type sampler struct {
-	fingerprint string // model.Programs.SamplerFingerprint
+	fingerprint string // model.Sampler.Fingerprint
 	policy      *model.State
 }
 

@@ -106,7 +106,7 @@ func (w *work) keep(ctx context.Context, task *run.Task, in activities.GenerateI
 		}
 		before := piece.values
 		delete(e.kept.pieces, from) // Append consumes it
-		if piece.values, err = p.Append(ctx, e.state, before, at(turn), alive); err != nil {
+		if piece.values, err = p.Sampler.Append(ctx, e.state, before, at(turn), alive); err != nil {
 			return nil, err
 		}
 		piece.turn, piece.digest = turn, digestOf(at(turn))

@@ -31,10 +31,10 @@ func (d *Device) Publish(ctx context.Context, in activities.PublishInput) (_ act
 		return activities.PublishResult{}, err
 	}
 	out := activities.PublishResult{Published: activities.Published{Frozen: w.engine.frozenFingerprint()}}
-	if out.Published.Sampler, err = p.SamplerFingerprint(w.engine.state); err != nil {
+	if out.Published.Sampler, err = p.Sampler.Fingerprint(w.engine.state); err != nil {
 		return activities.PublishResult{}, err
 	}
-	files, err := p.SamplerFiles(w.engine.state, cmp.Or(d.fileBytes, model.SnapshotFile))
+	files, err := p.Sampler.Files(w.engine.state, cmp.Or(d.fileBytes, model.SnapshotFile))
 	if err != nil {
 		return activities.PublishResult{}, err
 	}
@@ -92,11 +92,11 @@ func (w *work) loadSampler(ctx context.Context, s store.Store, in activities.Blo
 		e.dropAll()
 		return nil, fmt.Errorf("the base model below the adapters is %s, published is %s: %w", held, in.Published.Frozen, activities.ErrStateDiffers)
 	}
-	policy, err := p.LoadSampler(folder.folder.First().Over(folder.base))
+	policy, err := p.Sampler.Load(folder.folder.First().Over(folder.base))
 	if err != nil {
 		return nil, fmt.Errorf("load what was published: %w", err)
 	}
-	fingerprint, err := p.SamplerFingerprint(policy)
+	fingerprint, err := p.Sampler.Fingerprint(policy)
 	if err == nil && fingerprint != in.Published.Sampler {
 		err = fmt.Errorf("what was published is %s when loaded, recorded is %s: %w", fingerprint, in.Published.Sampler, activities.ErrStateDiffers)
 	}

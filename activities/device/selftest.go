@@ -123,7 +123,7 @@ func (w *work) testOnce(key programsKey, p *model.Programs, test func() error) e
 // repeatsGeneration samples from prompts on two probes, and compares.
 func (w *work) repeatsGeneration(ctx context.Context, p *model.Programs, in model.GenerateInput) error {
 	return w.repeats(ctx, "a generation", p, func(probe *model.State) (string, *model.State, error) {
-		got, err := p.Generate(ctx, probe, in)
+		got, err := p.Sampler.Generate(ctx, probe, in)
 		return fmt.Sprint(got.Tokens, got.LogProbs), probe, err
 	})
 }

@@ -63,7 +63,7 @@ func TestSelfTest(t *testing.T) {
 	p, err := e.programsFor(w.Context, r.Run, shapes)
 	require.NoError(t, err)
 	prompts := w.selfTestPrompts(shapes, draw.Address{}.Rand())
-	sampled, err := p.Generate(t.Context(), e.state, prompts)
+	sampled, err := p.Sampler.Generate(t.Context(), e.state, prompts)
 	require.NoError(t, err)
 	for _, row := range sampled.Tokens {
 		require.LessOrEqual(t, len(row), selfTestTokens)

@@ -9,7 +9,7 @@ type Storage struct {
 	// Snapshot is one snapshot: weights and moments in float32.
 	Snapshot int64 `json:"snapshot"`
 	// Published is what the sampler's programs read of a version, stored in each iteration that rolls
-	// out for other workers: see model.Programs.SamplerFiles. 0 without.
+	// out for other workers: see model.Sampler.Files. 0 without.
 	Published int64 `json:"published,omitempty"`
 	// Snapshots and Evaluations are how many a run has.
 	Snapshots   int `json:"snapshots"`

@@ -81,7 +81,7 @@ func (u *updates) dealt(d *model.Device) (*dealt, error) {
 
 // play samples all passes.
 func (d *dealt) play(ctx context.Context) error {
-	_, err := d.programs.Generate(ctx, d.policy, d.rollout)
+	_, err := d.programs.Sampler.Generate(ctx, d.policy, d.rollout)
 	return err
 }
 

@@ -85,12 +85,12 @@ func (r *turns) play(ctx context.Context) (err error) {
 		if r.keep {
 			before := kept
 			kept = nil // Append consumes it
-			if kept, err = p.Append(ctx, u.policy, before, contexts, alive); err != nil {
+			if kept, err = p.Sampler.Append(ctx, u.policy, before, contexts, alive); err != nil {
 				return fmt.Errorf("turn %d: %w", turn+1, err)
 			}
 			in.Kept = kept
 		}
-		out, err := p.Generate(ctx, u.policy, in)
+		out, err := p.Sampler.Generate(ctx, u.policy, in)
 		if err != nil {
 			return fmt.Errorf("turn %d: %w", turn+1, err)
 		}

@@ -133,7 +133,7 @@ func (w *work) firstTokens() model.GenerateInput {
 
 // told is what a generation and an update give: the state's fingerprint first.
 func (w *work) told(ctx context.Context) (string, error) {
-	generated, err := w.programs.Generate(ctx, w.state, w.generate)
+	generated, err := w.programs.Sampler.Generate(ctx, w.state, w.generate)
 	if err != nil {
 		return "", fmt.Errorf("generate: %w", err)
 	}
@@ -190,7 +190,7 @@ func (m *machine) measure(ctx context.Context, name, dtype string) error {
 	); err != nil {
 		return err
 	}
-	generate, err := fastest(repeats, func() error { _, err := w.programs.Generate(ctx, w.state, w.generate); return err })
+	generate, err := fastest(repeats, func() error { _, err := w.programs.Sampler.Generate(ctx, w.state, w.generate); return err })
 	if err != nil {
 		return fmt.Errorf("generate: %w", err)
 	}
@@ -203,7 +203,7 @@ func (m *machine) measure(ctx context.Context, name, dtype string) error {
 	if err := m.found(f); err != nil {
 		return err
 	}
-	prefill, err := fastest(repeats, func() error { _, err := w.programs.Generate(ctx, w.state, w.firstTokens()); return err })
+	prefill, err := fastest(repeats, func() error { _, err := w.programs.Sampler.Generate(ctx, w.state, w.firstTokens()); return err })
 	if err != nil {
 		return fmt.Errorf("prefill: %w", err)
 	}

@@ -181,7 +181,7 @@ func (s *subject) update(ctx context.Context) error {
 }
 
 func (s *subject) sample(ctx context.Context) error {
-	_, err := s.programs.Generate(ctx, s.state, s.generate)
+	_, err := s.programs.Sampler.Generate(ctx, s.state, s.generate)
 	return err
 }
 
@@ -198,7 +198,7 @@ func (s *subject) sampleGroups(ctx context.Context) error {
 }
 
 func (s *subject) sampleLengths(ctx context.Context, by *model.Programs, in model.GenerateInput) error {
-	out, err := by.Generate(ctx, s.state, in)
+	out, err := by.Sampler.Generate(ctx, s.state, in)
 	if err != nil {
 		return err
 	}
