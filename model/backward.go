@@ -18,7 +18,7 @@ import (
 func (p *Programs) buildBackward(in *inputs) []*graph.Node {
 	n := p.sh.MicroBatch * p.sh.Sequence
 	w := p.net.weights(in)
-	b := p.batchInputs(in)
+	b := p.Scorer.batchInputs(in)
 	lp, entropy, logSum := in.next(p.net.wide, n), in.next(p.net.wide, n), in.next(p.net.wide, n)
 	saved := p.savedInputs(in)
 	l := p.policyLoss(in, lp, entropy)

@@ -63,7 +63,7 @@ func BenchmarkScore(b *testing.B) {
 		p, s := benchPrograms(b, keep)
 		batch := batchOf(randomRows(1, benchConfig(), 16, 128), 1)
 		for b.Loop() {
-			_, _, err := p.Score(bg, s, batch, 1)
+			_, _, err := p.Scorer.Score(bg, s, batch, 1)
 			require.NoError(b, err)
 		}
 		b.ReportMetric(float64(b.N*16*128)/b.Elapsed().Seconds(), "tokens/s")

@@ -53,7 +53,7 @@ func (p *Programs) packAll(batches []batch.MicroBatch, reads []read) (out []pack
 	for i, b := range batches {
 		x := packed{}
 		if x.on, err = p.of(b); err == nil {
-			x.ids, err = x.on.pack(b)
+			x.ids, err = x.on.Scorer.pack(b)
 		}
 		if err != nil {
 			return nil, 0, fmt.Errorf("micro-batch %d: %w", i, err)
@@ -209,7 +209,7 @@ func checkWeights(b batch.MicroBatch) error {
 }
 
 // pack checks a micro-batch's ids and returns them as [MicroBatch·Sequence].
-func (p *Programs) pack(b batch.MicroBatch) ([]int32, error) {
+func (p *Scorer) pack(b batch.MicroBatch) ([]int32, error) {
 	rows, width := p.sh.MicroBatch, p.sh.Sequence
 	bad := func(format string, args ...any) ([]int32, error) {
 		return nil, fmt.Errorf("%w: "+format, append([]any{ErrInput}, args...)...)
@@ -241,7 +241,7 @@ func (p *Programs) pack(b batch.MicroBatch) ([]int32, error) {
 
 // unshift returns v by row, with the number of position t moved to token t+1, which
 // position t predicts.
-func (p *Programs) unshift(v []float32, b batch.MicroBatch) [][]float32 {
+func (p *Scorer) unshift(v []float32, b batch.MicroBatch) [][]float32 {
 	each := p.perToken()
 	width := p.sh.Sequence * each
 	out := make([][]float32, len(b.IDs))

@@ -51,7 +51,7 @@ func TestUpdateConsumesItsState(t *testing.T) {
 		_, print := consumed.Fingerprint()
 		_, download := consumed.Download()
 		_, generate := p.Sampler.Generate(bg, consumed, GenerateInput{Prompts: [][]int32{{1, 2}}})
-		_, _, score := p.Score(bg, consumed, b, 1)
+		_, _, score := p.Scorer.Score(bg, consumed, b, 1)
 		_, _, update := p.Update(bg, consumed, []batch.MicroBatch{b}, testSettings())
 		for _, err := range []error{print, download, generate, score, update} {
 			require.ErrorIs(t, err, ErrConsumed)

@@ -129,14 +129,14 @@ func TestCopyThatFails(t *testing.T) {
 		for _, n := range []int{0, 1, len(p.net.copiedTensors()) - 1} {
 			t.Run(fmt.Sprintf("%d/%s", n, name), func(t *testing.T) {
 				failing(t, p, kindCopy, n, f)
-				_, _, err := p.Score(bg, s, b, 1)
+				_, _, err := p.Scorer.Score(bg, s, b, 1)
 				require.ErrorIs(t, err, injected)
 				require.Equal(t, alive, pjrt.BuffersAlive())
 				require.Equal(t, before, mark(t, s))
 			})
 		}
 	}
-	_, _, err = p.Score(bg, s, b, 1)
+	_, _, err = p.Scorer.Score(bg, s, b, 1)
 	require.NoError(t, err)
 }
 

@@ -70,7 +70,7 @@ type CriticMetrics struct {
 //
 // CriticUpdate computes its values with the same program, so with the parameters that
 // Values ran with, its values equal the old ones exactly.
-func (p *Programs) Values(ctx context.Context, s *State, b batch.MicroBatch) ([][]float32, error) {
+func (p *Scorer) Values(ctx context.Context, s *State, b batch.MicroBatch) ([][]float32, error) {
 	out, err := p.ValuesAll(ctx, s, []batch.MicroBatch{b})
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (p *Programs) Values(ctx context.Context, s *State, b batch.MicroBatch) ([]
 
 // ValuesAll is Values for several micro-batches, which are dealt to the devices. The context is
 // checked before each.
-func (p *Programs) ValuesAll(ctx context.Context, s *State, batches []batch.MicroBatch) ([][][]float32, error) {
+func (p *Scorer) ValuesAll(ctx context.Context, s *State, batches []batch.MicroBatch) ([][][]float32, error) {
 	got, err := p.scores(ctx, s, batches, true, 0, 1)
 	if err != nil {
 		return nil, fmt.Errorf("values: %w", err)
@@ -166,7 +166,7 @@ func (t network) values(x, norm *graph.Node, head linear) *graph.Node {
 // buildValues is the critic's forward program. Its inputs are the parameters, ids [b, T]
 // and rotary tables; its outputs are the values of the tokens that follow, [b·T], and what is
 // saved for the backward program.
-func (p *Programs) buildValues(in *inputs) []*graph.Node {
+func (p *Scorer) buildValues(in *inputs) []*graph.Node {
 	w := p.net.weights(in)
 	saved := p.layers(w, p.batchInputs(in))
 	v := p.net.values(saved.last, w.norm, w.value)
@@ -177,7 +177,7 @@ func (p *Programs) buildValues(in *inputs) []*graph.Node {
 func (p *Programs) buildCriticBackward(in *inputs) []*graph.Node {
 	n := p.sh.MicroBatch * p.sh.Sequence * p.c.values()
 	w := p.net.weights(in)
-	b := p.batchInputs(in)
+	b := p.Scorer.batchInputs(in)
 	values, saved := in.next(p.net.wide, n), p.savedInputs(in)
 	byValue, metrics := p.valueLoss(in, values)
 	return p.addUp(in, p.pullValues(w, saved, b, byValue), metrics)

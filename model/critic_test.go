@@ -47,7 +47,7 @@ func criticBatch(t testing.TB, p *Programs, s *State, seed uint64) batch.MicroBa
 	b.Lengths[1]-- // a shorter row
 	b.Mask[1][6] = false
 	b.RowWeights = []float32{1, 0.5, 2}
-	values, err := p.Values(bg, s, b)
+	values, err := p.Scorer.Values(bg, s, b)
 	require.NoError(t, err)
 	r := draw.Address{Seed: seed, Purpose: "test", Turn: 1}.Rand()
 	for row := range values {
@@ -68,12 +68,12 @@ func TestAFreshCriticExpectsNothing(t *testing.T) {
 	p, s, fresh := tinyCritic(t)
 	b := batchOf(randomRows(1, p.c, 3, 7), 1)
 	b.Lengths[2] = 5
-	values, err := p.Values(bg, fresh, b)
+	values, err := p.Scorer.Values(bg, fresh, b)
 	require.NoError(t, err)
 	for _, row := range values {
 		require.Equal(t, make([]float32, 7), row)
 	}
-	values, err = p.Values(bg, s, b)
+	values, err = p.Scorer.Values(bg, s, b)
 	require.NoError(t, err)
 	for r, row := range values {
 		require.Len(t, row, 7)
@@ -85,11 +85,11 @@ func TestAFreshCriticExpectsNothing(t *testing.T) {
 	again := batchOf(randomRows(2, p.c, 3, 7), 1)
 	again.Lengths[2] = 5
 	copy(again.IDs[0][:3], b.IDs[0])
-	other, err := p.Values(bg, s, again)
+	other, err := p.Scorer.Values(bg, s, again)
 	require.NoError(t, err)
 	require.Equal(t, values[0][:4], other[0][:4])
 	require.NotEqual(t, values[0][4], other[0][4])
-	alone, err := p.Values(bg, s, batch.MicroBatch{IDs: b.IDs[:1], Lengths: b.Lengths[:1]})
+	alone, err := p.Scorer.Values(bg, s, batch.MicroBatch{IDs: b.IDs[:1], Lengths: b.Lengths[:1]})
 	require.NoError(t, err)
 	require.Equal(t, values[:1], alone)
 }
@@ -101,7 +101,7 @@ func TestCriticUpdate(t *testing.T) {
 	var values [][][]float32
 	var mean, tokens float64
 	for _, b := range batches {
-		v, err := p.Values(bg, s, b)
+		v, err := p.Scorer.Values(bg, s, b)
 		require.NoError(t, err)
 		values = append(values, v)
 		for r := range b.IDs {
@@ -223,9 +223,9 @@ func TestCriticBFloat16(t *testing.T) {
 	require.NoError(t, err)
 	defer q.Free()
 	b := criticBatch(t, q, s, 1)
-	full, err := p.Values(bg, s, b)
+	full, err := p.Scorer.Values(bg, s, b)
 	require.NoError(t, err)
-	half, err := q.Values(bg, s, b)
+	half, err := q.Scorer.Values(bg, s, b)
 	require.NoError(t, err)
 	for r := range full {
 		require.InDeltaSlice(t, full[r], half[r], 0.2)
@@ -243,10 +243,10 @@ func TestCriticErrors(t *testing.T) {
 	b := criticBatch(t, p, s, 1)
 	b.Columns[batch.OldLogProbs], b.Columns[batch.Advantages] = b.Columns[batch.Returns], b.Columns[batch.Returns]
 	for name, err := range map[string]error{
-		"score a critic":             second(p.Score(bg, s, b, 1)),
-		"score with a critic":        second(q.Score(bg, s, b, 1)),
-		"values of a policy":         first(q.Values(bg, policy, b)),
-		"values with a policy":       first(p.Values(bg, policy, b)),
+		"score a critic":             second(p.Scorer.Score(bg, s, b, 1)),
+		"score with a critic":        second(q.Scorer.Score(bg, s, b, 1)),
+		"values of a policy":         first(q.Scorer.Values(bg, policy, b)),
+		"values with a policy":       first(p.Scorer.Values(bg, policy, b)),
 		"update a critic":            second(p.Update(bg, s, []batch.MicroBatch{b}, testSettings())),
 		"teach a critic":             second(p.SupervisedUpdate(bg, s, []batch.MicroBatch{b}, testSettings())),
 		"update a policy's critic":   second(q.CriticUpdate(bg, policy, []batch.MicroBatch{b}, criticSettings())),
@@ -286,7 +286,7 @@ func TestNothingOfACriticIsLeftOnTheDevice(t *testing.T) {
 	p, s, _ := tinyCritic(t)
 	b := criticBatch(t, p, s, 1)
 	once := func() {
-		_, err := p.Values(bg, s, b)
+		_, err := p.Scorer.Values(bg, s, b)
 		require.NoError(t, err)
 		next, _, err := p.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{b, b}, criticSettings())
 		require.NoError(t, err)

@@ -56,7 +56,7 @@ func TestDevicesGiveTheSameBits(t *testing.T) {
 		for range 2 {
 			out, err := p.Sampler.Generate(bg, s, GenerateInput{Prompts: randomRows(1, p.c, 15, 5), Uniforms: uniforms(1, 15, 8), Temperature: 1})
 			require.NoError(t, err)
-			scores, err := p.ScoreAll(bg, s, batches, 1)
+			scores, err := p.Scorer.ScoreAll(bg, s, batches, 1)
 			require.NoError(t, err)
 			got.sampled, got.scored = append(got.sampled, out), append(got.scored, scores)
 			s, _, err = p.Update(bg, s, batches[:2], testSettings())

@@ -44,7 +44,7 @@ func LogProbs(ctx context.Context, d *Device, weights Source, ids [][]int32) (lo
 			b.IDs = append(b.IDs, append(append([]int32{}, row...), 0))
 			b.Lengths = append(b.Lengths, int32(width))
 		}
-		lp, ent, err := p.Score(ctx, s, b, 1)
+		lp, ent, err := p.Scorer.Score(ctx, s, b, 1)
 		if err != nil {
 			return nil, nil, fmt.Errorf("log-probs: %w", err)
 		}

@@ -28,13 +28,13 @@ type doubled struct {
 func inFloat64(t *testing.T, p *Programs, legal []bool, temperature float32) *doubled {
 	t.Helper()
 	d := &doubled{p: widened(p)}
-	d.forward = &program{name: "forward in float64", device: p.device, build: d.p.buildForward}
+	d.forward = &program{name: "forward in float64", device: p.device, build: d.p.Scorer.buildForward}
 	d.pull = &program{name: "pull in float64", device: p.device, build: d.buildPull}
 	half := p.c.HeadDim / 2
 	cos, sin := ropeTables(p.c, p.sh.Sequence)
 	d.constants = []compute.Buffer{d.put(t, float64s(cos), p.sh.Sequence, half), d.put(t, float64s(sin), p.sh.Sequence, half)}
 	if p.c.ValueHead {
-		d.forward.build = d.p.buildValues
+		d.forward.build = d.p.Scorer.buildValues
 	} else {
 		bias := make([]float64, p.c.VocabSize)
 		for i := range bias {
@@ -82,7 +82,7 @@ func (d *doubled) buildPull(in *inputs) []*graph.Node {
 	p := d.p
 	n, wide := p.sh.MicroBatch*p.sh.Sequence, p.net.wide
 	w := p.net.weights(in)
-	b := p.batchInputs(in)
+	b := p.Scorer.batchInputs(in)
 	if p.c.ValueHead {
 		in.next(wide, n)
 		saved := p.savedInputs(in)

@@ -15,9 +15,9 @@ func TestChunksGiveTheSameScores(t *testing.T) {
 	require.NoError(t, err)
 	defer q.Free()
 	b := batchOf(randomRows(3, p.c, 3, 7), 1)
-	lp, ent, err := p.Score(bg, s, b, 1)
+	lp, ent, err := p.Scorer.Score(bg, s, b, 1)
 	require.NoError(t, err)
-	lp2, ent2, err := q.Score(bg, s, b, 1)
+	lp2, ent2, err := q.Scorer.Score(bg, s, b, 1)
 	require.NoError(t, err)
 	for i := range lp {
 		require.InDeltaSlice(t, lp[i], lp2[i], 1e-5)
@@ -38,7 +38,7 @@ func TestBFloat16(t *testing.T) {
 	require.NoError(t, err)
 	defer q.Free()
 	b := scoredBatch(t, q, s, 1, 1)
-	lp, _, err := p.Score(bg, s, b, 1)
+	lp, _, err := p.Scorer.Score(bg, s, b, 1)
 	require.NoError(t, err)
 	for i := range lp {
 		require.InDeltaSlice(t, lp[i], b.Columns[batch.OldLogProbs][i], 0.15)

@@ -79,7 +79,7 @@ func TestGenerateRowsAreIndependent(t *testing.T) {
 func TestScoreRowsAreIndependent(t *testing.T) {
 	p, s := tinyPrograms(t, tiny())
 	ids := randomRows(1, p.c, 3, 7)
-	lp, ent, err := p.Score(bg, s, batch.MicroBatch{IDs: ids, Lengths: []int32{7, 5, 0}}, 1)
+	lp, ent, err := p.Scorer.Score(bg, s, batch.MicroBatch{IDs: ids, Lengths: []int32{7, 5, 0}}, 1)
 	require.NoError(t, err)
 	require.Equal(t, float32(0), lp[0][0])
 	require.Equal(t, []float32{0, 0}, lp[1][5:])
@@ -88,7 +88,7 @@ func TestScoreRowsAreIndependent(t *testing.T) {
 	require.Equal(t, make([]float32, 7), lp[2])
 	other := randomRows(2, p.c, 3, 7)
 	other[1] = append(slices.Clone(ids[1][:5]), 0, 36) // other padding too
-	lp2, ent2, err := p.Score(bg, s, batch.MicroBatch{IDs: other[:2], Lengths: []int32{7, 5}}, 1)
+	lp2, ent2, err := p.Scorer.Score(bg, s, batch.MicroBatch{IDs: other[:2], Lengths: []int32{7, 5}}, 1)
 	require.NoError(t, err)
 	require.Equal(t, lp[1], lp2[1])
 	require.Equal(t, ent[1], ent2[1])
@@ -123,7 +123,7 @@ func TestGenerateAgreesWithScore(t *testing.T) {
 			require.True(t, legal[id], "row %d sampled %d", i, id)
 		}
 	}
-	lp, _, err := p.Score(bg, s, b, 0.6)
+	lp, _, err := p.Scorer.Score(bg, s, b, 0.6)
 	require.NoError(t, err)
 	for i, prompt := range in.Prompts {
 		for j, x := range out.LogProbs[i] {
@@ -131,7 +131,7 @@ func TestGenerateAgreesWithScore(t *testing.T) {
 		}
 	}
 	// An illegal id has no probability in scores either.
-	lp, ent, err := p.Score(bg, s, batch.MicroBatch{IDs: [][]int32{{0, 1, 2}}, Lengths: []int32{3}}, 1)
+	lp, ent, err := p.Scorer.Score(bg, s, batch.MicroBatch{IDs: [][]int32{{0, 1, 2}}, Lengths: []int32{3}}, 1)
 	require.NoError(t, err)
 	require.True(t, math.IsInf(float64(lp[0][1]), -1))
 	require.False(t, math.IsNaN(float64(ent[0][1])))
@@ -150,7 +150,7 @@ func TestGenerateAgreesWithScore(t *testing.T) {
 		best, bestID := math.Inf(-1), int32(-1)
 		for from := 0; from < len(b.IDs); from += 4 {
 			to := min(from+4, len(b.IDs))
-			lp, _, err := p.Score(bg, s, batch.MicroBatch{IDs: b.IDs[from:to], Lengths: b.Lengths[from:to]}, 1)
+			lp, _, err := p.Scorer.Score(bg, s, batch.MicroBatch{IDs: b.IDs[from:to], Lengths: b.Lengths[from:to]}, 1)
 			require.NoError(t, err)
 			for r := range lp {
 				if v := float64(lp[r][len(prompt)]); v > best {
@@ -320,7 +320,7 @@ func TestProgramsAreSharedAndHashed(t *testing.T) {
 	require.Len(t, out.Tokens[0], 8)
 
 	// Lowered again, before compiling, the text is the same.
-	fresh := &program{name: "forward", device: p.device, build: p.buildForward}
+	fresh := &program{name: "forward", device: p.device, build: p.Scorer.buildForward}
 	x, err := fresh.digest()
 	require.NoError(t, err)
 	require.Equal(t, h["forward"], x)

@@ -45,7 +45,7 @@ func lastLogits(t *testing.T, p *Programs, s *State, ids [][]int32) [][]float32 
 	rows, width := p.sh.MicroBatch, p.sh.Sequence
 	prog := &program{name: "logits", device: p.device, build: func(in *inputs) []*graph.Node {
 		w := p.net.weights(in)
-		b := p.batchInputs(in)
+		b := p.Scorer.batchInputs(in)
 		x := p.net.embed(w.embedding, b.flat)
 		for _, l := range w.layers {
 			x, _ = p.net.layer(l, x, b.sequences)
@@ -64,7 +64,7 @@ func lastLogits(t *testing.T, p *Programs, s *State, ids [][]int32) [][]float32 
 	require.NoError(t, err)
 	one, err := upload(p.device, 0, []float32{1})
 	require.NoError(t, err)
-	out, err := prog.call(slices.Concat(s.params, []compute.Buffer{idBuf}, p.rope.first, p.legal.first, []compute.Buffer{one})...)
+	out, err := prog.call(slices.Concat(s.params, []compute.Buffer{idBuf}, p.Scorer.rope.first, p.legal.first, []compute.Buffer{one})...)
 	require.NoError(t, err)
 	v, err := download[float32](out[0], rows*p.c.VocabSize)
 	require.NoError(t, err)

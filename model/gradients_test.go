@@ -254,7 +254,7 @@ func (d *doubled) awayFromKinks(t *testing.T, base Params, o LossOptions) []batc
 // logProbs are a micro-batch's, [row][token].
 func (d *doubled) logProbs(t *testing.T, params []compute.Buffer, b batch.MicroBatch) [][]float64 {
 	t.Helper()
-	packed, err := d.p.pack(b)
+	packed, err := d.p.Scorer.pack(b)
 	require.NoError(t, err)
 	d.p.device.run.Lock()
 	defer d.p.device.run.Unlock()

@@ -41,7 +41,7 @@ func learnedOf(t *testing.T, c Config, sh Shapes, l limits) learned {
 	batches := []batch.MicroBatch{batchOf(randomRows(1, c, sh.MicroBatch, sh.Sequence), 1), batchOf(randomRows(2, c, sh.MicroBatch-1, sh.Sequence), -1)}
 	if c.ValueHead {
 		for i := range batches {
-			batches[i].Columns[batch.Returns], err = p.Values(bg, s, batches[i])
+			batches[i].Columns[batch.Returns], err = p.Scorer.Values(bg, s, batches[i])
 			require.NoError(t, err)
 			for _, row := range batches[i].Columns[batch.Returns] {
 				for at := range row {
@@ -65,7 +65,7 @@ func learnedOf(t *testing.T, c Config, sh Shapes, l limits) learned {
 		k.KLCoefficient = 0.5
 	}
 	for i := range batches {
-		batches[i].Columns[batch.OldLogProbs], _, err = p.Score(bg, s, batches[i], k.Temperature)
+		batches[i].Columns[batch.OldLogProbs], _, err = p.Scorer.Score(bg, s, batches[i], k.Temperature)
 		require.NoError(t, err)
 		batches[i].Columns[batch.RefLogProbs] = batches[i].Columns[batch.OldLogProbs]
 	}

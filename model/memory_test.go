@@ -17,7 +17,7 @@ func TestNothingIsLeftOnTheDevice(t *testing.T) {
 	once := func() {
 		_, err := p.Sampler.Generate(bg, s, in)
 		require.NoError(t, err)
-		_, _, err = p.Score(bg, s, b, 1)
+		_, _, err = p.Scorer.Score(bg, s, b, 1)
 		require.NoError(t, err)
 		next, _, err := p.Update(bg, twin(t, p, s), []batch.MicroBatch{b, b}, testSettings())
 		require.NoError(t, err)
@@ -42,7 +42,7 @@ func TestConcurrentCallsTakeTurns(t *testing.T) {
 	marks := make([]string, 4)
 	for i := range marks {
 		wg.Go(func() {
-			if _, _, err := p.Score(bg, s, b, 1); err != nil {
+			if _, _, err := p.Scorer.Score(bg, s, b, 1); err != nil {
 				marks[i] = err.Error()
 				return
 			}

@@ -35,7 +35,7 @@ func TestEitherNonFiniteSkipsTheUpdate(t *testing.T) {
 	scored := func() batch.MicroBatch {
 		b := batchOf(rows, 1)
 		var err error
-		b.Columns[batch.OldLogProbs], _, err = p.Score(bg, fresh, b, 1)
+		b.Columns[batch.OldLogProbs], _, err = p.Scorer.Score(bg, fresh, b, 1)
 		require.NoError(t, err)
 		return b
 	}

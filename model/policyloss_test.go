@@ -362,7 +362,7 @@ func TestPolicyGradientIsTheReference(t *testing.T) {
 			batches, scores := randomMinibatch(17, 0.7)
 			for i, b := range batches {
 				was := scores[i].logProbs
-				scores[i].logProbs, scores[i].entropies, err = p.Score(bg, s, b, 0.8)
+				scores[i].logProbs, scores[i].entropies, err = p.Scorer.Score(bg, s, b, 0.8)
 				require.NoError(t, err)
 				for r := range b.IDs {
 					n := len(b.IDs[r])

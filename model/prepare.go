@@ -33,6 +33,7 @@ func (d *Device) Programs(c Config, legal []bool, sh Shapes) (*Programs, error) 
 			return nil, err
 		}
 		p.narrower = append(p.narrower, q)
+		p.Scorer.widths = append(p.Scorer.widths, q.Scorer)
 	}
 	return p, nil
 }
@@ -61,13 +62,13 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 	}
 	p.prepare()
 	p.Sampler.prepare()
+	p.Scorer.prepare()
 	if sh.MicroBatch > 0 {
 		key := p.microBatchKey()
-		forward, backward := p.buildForward, p.buildBackward
+		backward := p.buildBackward
 		if c.ValueHead {
-			forward, backward = p.buildValues, p.buildCriticBackward
+			backward = p.buildCriticBackward
 		}
-		p.add(kindForward, key, forward)
 		key.loss = sh.Loss
 		p.add(kindBackward, key, backward)
 	}
@@ -75,7 +76,9 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 }
 
 // programsOf gives a core its roles.
-func programsOf(c *core) *Programs { return &Programs{core: c, Sampler: &Sampler{core: c}} }
+func programsOf(c *core) *Programs {
+	return &Programs{core: c, Sampler: &Sampler{core: c}, Scorer: newScorer(c)}
+}
 
 // prepare makes the table of programs, with those that work tensor by tensor. The caller holds run.
 func (p *core) prepare() {
@@ -181,10 +184,8 @@ func (p *Programs) uploadTables(legal []bool) error {
 	if err := p.uploadLegal(legal); err != nil {
 		return err
 	}
-	if p.sh.MicroBatch > 0 {
-		if err := p.uploadRope(&p.rope, p.sh.Sequence); err != nil {
-			return err
-		}
+	if err := p.Scorer.uploadTables(); err != nil {
+		return err
 	}
 	return p.Sampler.uploadTables()
 }

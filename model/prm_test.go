@@ -20,7 +20,7 @@ func TestPRM(t *testing.T) {
 	require.NoError(t, err)
 	defer prm.Free()
 	b := scoredBatch(t, p, policy, 1, 1)
-	scored, _, err := p.Score(bg, prm, b, 1)
+	scored, _, err := p.Scorer.Score(bg, prm, b, 1)
 	require.NoError(t, err)
 	require.Equal(t, b.Columns[batch.OldLogProbs], scored)
 	pair, err := PairFingerprint(policy, prm)
@@ -75,7 +75,7 @@ func TestPromises(t *testing.T) {
 	defer s.Free()
 	b := criticBatch(t, p, s, 1)
 	b.RowWeights = nil
-	values, err := p.Values(bg, s, b)
+	values, err := p.Scorer.Values(bg, s, b)
 	require.NoError(t, err)
 	var targets, chances []float64
 	mean := 0.0

@@ -46,7 +46,7 @@ func outcomeOf(t *testing.T, d *Device) (r outcome) {
 	b := scoredBatch(t, p, s, 1, 1)
 	out, err := p.Sampler.Generate(bg, s, GenerateInput{Prompts: randomRows(1, p.c, 6, 5), Uniforms: uniforms(1, 6, 8), Temperature: 1})
 	require.NoError(t, err)
-	logProbs, entropy, err := p.Score(bg, s, b, 1)
+	logProbs, entropy, err := p.Scorer.Score(bg, s, b, 1)
 	require.NoError(t, err)
 	next, _, err := p.Update(bg, twin(t, p, s), []batch.MicroBatch{b}, testSettings())
 	require.NoError(t, err)

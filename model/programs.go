@@ -10,6 +10,7 @@ import (
 	"github.com/gomlx/compute"
 
 	"github.com/reprise-rl/reprise/infra/malloc"
+	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // named returns the kind's name. A critic's programs have other names than the policy's,
@@ -29,8 +30,9 @@ type Programs struct {
 	*core
 	// Sampler samples turns.
 	Sampler *Sampler
+	// Scorer scores them, or values them.
+	Scorer *Scorer
 
-	rope     tables      // of the rows of micro-batches
 	narrower []*Programs // with the programs of Shapes.Narrower alone
 }
 
@@ -47,18 +49,20 @@ type core struct {
 	legal   tables   // [V] float32, 0 or −Inf; none of a critic
 }
 
-// tables are what the programs of micro-batches of all widths read besides weights and rows.
-func (p *Programs) tables() (out []*tables) {
-	for _, q := range append([]*Programs{p}, p.narrower...) {
-		out = append(out, &q.legal, &q.rope)
+// of are the programs for micro-batches of the width that b has.
+func (p *Programs) of(b batch.MicroBatch) (*Programs, error) {
+	i, err := p.Scorer.place(b)
+	if err != nil || i == 0 {
+		return p, err
 	}
-	return out
+	return p.narrower[i-1], nil
 }
 
 // at are the programs as they run on device k, on which spread has been.
 func (p *Programs) at(k int) *Programs {
 	q := *p
-	q.core = p.core.at(k)
+	q.Scorer = p.Scorer.at(k)
+	q.core = q.Scorer.core
 	return &q
 }
 
@@ -164,8 +168,8 @@ func (p *Programs) Free() {
 // holds run.
 func (p *Programs) free() {
 	p.legal.free()
-	p.rope.free()
 	p.Sampler.free()
+	p.Scorer.free()
 }
 
 // program returns a single program, or an error if the shapes do not provide for it.

@@ -46,7 +46,7 @@ func TestFreedProgramsAreReleased(t *testing.T) {
 	bits := func(p *Programs, s *State) []any {
 		out, err := p.Sampler.Generate(bg, s, in)
 		require.NoError(t, err)
-		logProbs, entropy, err := p.Score(bg, s, b, 1)
+		logProbs, entropy, err := p.Scorer.Score(bg, s, b, 1)
 		require.NoError(t, err)
 		next, _, err := p.Update(bg, twin(t, p, s), []batch.MicroBatch{b}, testSettings())
 		require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestSharedProgramsOutliveTheirMaker(t *testing.T) {
 	s, err := second.NewState(tinyParams(c))
 	require.NoError(t, err)
 	b := batch.MicroBatch{IDs: randomRows(3, c, 2, 5), Lengths: []int32{5, 5}}
-	logProbs, _, err := second.Score(bg, s, b, 1)
+	logProbs, _, err := second.Scorer.Score(bg, s, b, 1)
 	require.NoError(t, err)
 	before := mark(t, s)
 
@@ -118,7 +118,7 @@ func TestSharedProgramsOutliveTheirMaker(t *testing.T) {
 	s, err = again.NewState(tinyParams(c))
 	require.NoError(t, err)
 	defer s.Free()
-	anew, _, err := again.Score(bg, s, b, 1)
+	anew, _, err := again.Scorer.Score(bg, s, b, 1)
 	require.NoError(t, err)
 	require.Equal(t, logProbs, anew)
 	require.Equal(t, before, mark(t, s))

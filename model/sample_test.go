@@ -141,7 +141,7 @@ func TestIllegalIdsAreNeverDrawn(t *testing.T) {
 					temperature = 1
 				}
 				b.IDs, b.Lengths = b.IDs[:tinyShapes.MicroBatch], b.Lengths[:tinyShapes.MicroBatch]
-				lps, _, err := p.Score(bg, s, b, temperature)
+				lps, _, err := p.Scorer.Score(bg, s, b, temperature)
 				require.NoError(t, err)
 				for i := range b.IDs {
 					require.InDelta(t, lps[i][len(prompts[i])], out.LogProbs[i][0], 1e-4)
@@ -163,7 +163,7 @@ func TestIllegalIdsAreNeverDrawn(t *testing.T) {
 				for next := id; next < min(id+int32(tinyShapes.MicroBatch), int32(c.VocabSize)); next++ {
 					b.IDs, b.Lengths = append(b.IDs, []int32{ids[0], next}), append(b.Lengths, 2)
 				}
-				lps, ents, err := p.Score(bg, s, b, 1)
+				lps, ents, err := p.Scorer.Score(bg, s, b, 1)
 				require.NoError(t, err)
 				for i, row := range b.IDs {
 					if !legal[row[1]] {

@@ -5,7 +5,7 @@ import "github.com/gomlx/gomlx/core/graph"
 // savedTensors lists what is saved, in the order of the programs' outputs and inputs: the input
 // of each layer and the output of the last; with Shapes.Keep all activations, and the logits
 // where the head computes all of them at once.
-func (p *Programs) savedTensors(s *saved) []savedTensor {
+func (p *Scorer) savedTensors(s *saved) []savedTensor {
 	var out []savedTensor
 	for i := range s.layers {
 		all := s.layers[i].tensors(p.net)
@@ -22,7 +22,7 @@ func (p *Programs) savedTensors(s *saved) []savedTensor {
 }
 
 // savedOutputs are the outputs of the forward program besides the scores.
-func (p *Programs) savedOutputs(s saved) []*graph.Node {
+func (p *Scorer) savedOutputs(s saved) []*graph.Node {
 	var out []*graph.Node
 	for _, tensor := range p.savedTensors(&s) {
 		out = append(out, *tensor.of)
@@ -33,7 +33,7 @@ func (p *Programs) savedOutputs(s saved) []*graph.Node {
 // savedInputs declares savedOutputs as inputs of the backward program.
 func (p *Programs) savedInputs(in *inputs) saved {
 	s := saved{layers: make([]activations, p.c.Layers)}
-	for _, tensor := range p.savedTensors(&s) {
+	for _, tensor := range p.Scorer.savedTensors(&s) {
 		*tensor.of = in.next(tensor.dtype, p.sh.MicroBatch*p.sh.Sequence, tensor.width)
 	}
 	return s

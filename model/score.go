@@ -12,6 +12,58 @@ import (
 	"github.com/reprise-rl/reprise/model/batch"
 )
 
+// Scorer scores micro-batches with a policy, or gives them the values of a critic. It has the programs
+// of Shapes.MicroBatch that go forward.
+type Scorer struct {
+	*core
+	rope tables // of the tokens of a row
+	// widths are the scorers of micro-batches, by width: it itself, and those of Shapes.Narrower.
+	widths []*Scorer
+}
+
+func newScorer(c *core) *Scorer {
+	p := &Scorer{core: c}
+	p.widths = []*Scorer{p}
+	return p
+}
+
+// uploadTables uploads the rotary tables. The caller holds run.
+func (p *Scorer) uploadTables() error {
+	if p.sh.MicroBatch == 0 {
+		return nil
+	}
+	return p.uploadRope(&p.rope, p.sh.Sequence)
+}
+
+// prepare adds the scorer's program. The caller holds run.
+func (p *Scorer) prepare() {
+	switch {
+	case p.sh.MicroBatch == 0:
+	case p.c.ValueHead:
+		p.add(kindForward, p.microBatchKey(), p.buildValues)
+	default:
+		p.add(kindForward, p.microBatchKey(), p.buildForward)
+	}
+}
+
+// tables are what the programs of micro-batches of all widths read besides weights and rows.
+func (p *Scorer) tables() (out []*tables) {
+	for _, q := range p.widths {
+		out = append(out, &q.legal, &q.rope)
+	}
+	return out
+}
+
+// at is the scorer as it runs on device k, on which spread has been.
+func (p *Scorer) at(k int) *Scorer {
+	q := *p
+	q.core = p.core.at(k)
+	return &q
+}
+
+// free frees what the scorer's program reads. The caller holds run.
+func (p *Scorer) free() { p.rope.free() }
+
 // Score returns, at index t of each row, log p(ids[t] | ids[<t]) over the legal
 // vocabulary at the temperature, and the entropy in nats of the distribution that
 // ids[t] was drawn from. Both are 0 at t = 0 and from the row's length on. Rows are
@@ -19,7 +71,7 @@ import (
 //
 // Update computes its log-probs with the same program, so with the parameters that
 // scored a batch, every ratio is exactly 1.
-func (p *Programs) Score(ctx context.Context, s *State, b batch.MicroBatch, temperature float32) (logProbs, entropy [][]float32, err error) {
+func (p *Scorer) Score(ctx context.Context, s *State, b batch.MicroBatch, temperature float32) (logProbs, entropy [][]float32, err error) {
 	out, err := p.ScoreAll(ctx, s, []batch.MicroBatch{b}, temperature)
 	if err != nil {
 		return nil, nil, err
@@ -34,7 +86,7 @@ type Scores struct {
 
 // ScoreAll is Score for several micro-batches, which are dealt to the devices. The context is
 // checked before each.
-func (p *Programs) ScoreAll(ctx context.Context, s *State, batches []batch.MicroBatch, temperature float32) ([]Scores, error) {
+func (p *Scorer) ScoreAll(ctx context.Context, s *State, batches []batch.MicroBatch, temperature float32) ([]Scores, error) {
 	if !(temperature > 0) || math.IsInf(float64(temperature), 0) {
 		return nil, fmt.Errorf("score: %w: temperature %v", ErrInput, temperature)
 	}
@@ -52,16 +104,17 @@ func (p *Programs) ScoreAll(ctx context.Context, s *State, batches []batch.Micro
 // scores runs the forward program on micro-batches and returns its first count outputs,
 // [micro-batch][output][row][token]. critic reports whether the programs must be a critic's or a
 // policy's.
-func (p *Programs) scores(ctx context.Context, s *State, batches []batch.MicroBatch, critic bool, temperature float32, count int) ([][][][]float32, error) {
+func (p *Scorer) scores(ctx context.Context, s *State, batches []batch.MicroBatch, critic bool, temperature float32, count int) ([][][][]float32, error) {
 	if err := p.checkRole(critic); err != nil {
 		return nil, err
 	}
-	on, ids := make([]*Programs, len(batches)), make([][]int32, len(batches))
+	on, ids := make([]*Scorer, len(batches)), make([][]int32, len(batches))
 	for i, b := range batches {
-		var err error
-		if on[i], err = p.of(b); err != nil {
+		width, err := p.place(b)
+		if err != nil {
 			return nil, err
 		}
+		on[i] = p.widths[width]
 		if ids[i], err = on[i].pack(b); err != nil {
 			return nil, err
 		}
@@ -113,7 +166,7 @@ func (f *scored) free() {
 }
 
 // inputs are the inputs of the forward program after the parameters.
-func (f *scored) inputs(p *Programs) []compute.Buffer {
+func (f *scored) inputs(p *Scorer) []compute.Buffer {
 	in := append([]compute.Buffer{f.ids}, p.rope.on(p.k)...)
 	if p.c.ValueHead {
 		return in
@@ -122,7 +175,7 @@ func (f *scored) inputs(p *Programs) []compute.Buffer {
 }
 
 // forward runs the forward program. The caller holds run.
-func (p *Programs) forward(s *State, ids []int32, temperature float32) (f *scored, err error) {
+func (p *Scorer) forward(s *State, ids []int32, temperature float32) (f *scored, err error) {
 	prog, err := p.program(kindForward)
 	if err != nil {
 		return nil, err
@@ -152,7 +205,7 @@ func (p *Programs) forward(s *State, ids []int32, temperature float32) (f *score
 }
 
 // scoreCount is how many scores the forward program gives.
-func (p *Programs) scoreCount() int {
+func (p *Scorer) scoreCount() int {
 	if p.c.ValueHead {
 		return 1
 	}
@@ -163,7 +216,7 @@ func (p *Programs) scoreCount() int {
 // rotary tables, legal ids and the inverse temperature; its outputs are log-probs,
 // entropies and log-sums of the tokens that follow, [b·T], and what is saved for the backward
 // program.
-func (p *Programs) buildForward(in *inputs) []*graph.Node {
+func (p *Scorer) buildForward(in *inputs) []*graph.Node {
 	w := p.net.weights(in)
 	b := p.batchInputs(in)
 	saved := p.layers(w, b)
@@ -174,7 +227,7 @@ func (p *Programs) buildForward(in *inputs) []*graph.Node {
 }
 
 // layers computes the embedding and all layers.
-func (p *Programs) layers(w weights, b batchNodes) saved {
+func (p *Scorer) layers(w weights, b batchNodes) saved {
 	s := saved{layers: make([]activations, p.c.Layers), last: p.net.embed(w.embedding, b.flat)}
 	for i, l := range w.layers {
 		s.last, s.layers[i] = p.net.layer(l, s.last, b.sequences)
@@ -189,7 +242,7 @@ type batchNodes struct {
 	legal, inverse *graph.Node // a critic has neither legal ids nor a temperature
 }
 
-func (p *Programs) batchInputs(in *inputs) batchNodes {
+func (p *Scorer) batchInputs(in *inputs) batchNodes {
 	rows, width, half := p.sh.MicroBatch, p.sh.Sequence, p.c.HeadDim/2
 	ids := in.next(dtypes.Int32, rows, width)
 	// The last position has no token to predict; its target is never read.

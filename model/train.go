@@ -81,7 +81,7 @@ func (g *Gradient[M]) Add(ctx context.Context, s *State) error {
 	}
 	next := g.order.next()
 	if err == nil {
-		err = g.p.spread(s, g.order.width(), g.p.tables()...)
+		err = g.p.spread(s, g.order.width(), g.p.Scorer.tables()...)
 	}
 	if err == nil {
 		err = g.p.device.deal(len(next), func(k, at int) error {
@@ -198,7 +198,7 @@ func (p *Programs) backward(s *State, b packed, how pass, acc *accumulated) erro
 	if err != nil {
 		return err
 	}
-	f, err := p.forward(s, b.ids, how.temperature)
+	f, err := p.Scorer.forward(s, b.ids, how.temperature)
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (p *Programs) backward(s *State, b packed, how pass, acc *accumulated) erro
 	if err != nil {
 		return err
 	}
-	args = append(args, f.inputs(p)...)
+	args = append(args, f.inputs(p.Scorer)...)
 	args = append(append(args, f.scores...), f.saved...)
 	args = append(args, in.columns, in.knobs, in.first)
 	args = append(append(args, acc.grads...), metrics)

@@ -26,7 +26,7 @@ func TestGradient(t *testing.T) {
 	q, c, _ := tinyCritic(t)
 	between := func() {
 		scoredBatch(t, p, s, 7, 1)
-		_, err := q.Values(bg, c, criticBatch(t, q, c, 7))
+		_, err := q.Scorer.Values(bg, c, criticBatch(t, q, c, 7))
 		require.NoError(t, err)
 	}
 	policy := []batch.MicroBatch{scoredBatch(t, p, s, 1, 1), scoredBatch(t, p, s, 2, 1), scoredBatch(t, p, s, 3, 1)}

@@ -124,7 +124,7 @@ func compareDtypes(t *testing.T, folder *Folder, ids [][]int32, exact [][]float3
 			s, err := p.LoadParams(folder.First())
 			require.NoError(t, err)
 			defer s.Free()
-			scored, _, err := p.Score(bg, s, batchOf(ids, 0), 1)
+			scored, _, err := p.Scorer.Score(bg, s, batchOf(ids, 0), 1)
 			require.NoError(t, err)
 			for r := range scored {
 				scored[r] = scored[r][1:]
@@ -144,7 +144,7 @@ func compareDtypes(t *testing.T, folder *Folder, ids [][]int32, exact [][]float3
 			for r := range whole {
 				whole[r] = append(append(whole[r], in.Prompts[r]...), sampled.Tokens[r]...)
 			}
-			scored, _, err = p.Score(bg, s, batchOf(whole, 0), 1)
+			scored, _, err = p.Scorer.Score(bg, s, batchOf(whole, 0), 1)
 			require.NoError(t, err)
 			for r := range scored {
 				scored[r] = scored[r][tokens-fresh:]

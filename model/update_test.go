@@ -37,7 +37,7 @@ func scoredBatch(t testing.TB, p *Programs, s *State, seed uint64, temperature f
 	b.Lengths[1]-- // a shorter row
 	b.Mask[1][p.sh.Sequence-1] = false
 	var err error
-	b.Columns[batch.OldLogProbs], _, err = p.Score(bg, s, b, temperature)
+	b.Columns[batch.OldLogProbs], _, err = p.Scorer.Score(bg, s, b, temperature)
 	require.NoError(t, err)
 	for r := range b.Columns[batch.Advantages] {
 		for i := range b.Columns[batch.Advantages][r] {
@@ -121,9 +121,9 @@ func TestSnapshotRoundTripKeepsBits(t *testing.T) {
 	defer again.Free()
 	require.Equal(t, mark(t, next), mark(t, again))
 	b := scoredBatch(t, p, next, 5, 1)
-	x, _, err := p.Score(bg, next, b, 1)
+	x, _, err := p.Scorer.Score(bg, next, b, 1)
 	require.NoError(t, err)
-	y, _, err := p.Score(bg, again, b, 1)
+	y, _, err := p.Scorer.Score(bg, again, b, 1)
 	require.NoError(t, err)
 	require.Equal(t, x, y)
 }
@@ -212,7 +212,7 @@ func TestBadBatchesAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	other, err := testDevice(t).Programs(benchConfig(), nil, Shapes{MicroBatch: 1, Sequence: 4})
 	require.NoError(t, err)
-	_, _, err = other.Score(bg, s, batch.MicroBatch{}, 1)
+	_, _, err = other.Scorer.Score(bg, s, batch.MicroBatch{}, 1)
 	require.ErrorIs(t, err, ErrInput)
 	_, err = other.Sampler.Generate(bg, s, GenerateInput{})
 	require.ErrorIs(t, err, ErrInput)

@@ -43,7 +43,7 @@ func TestValueLossIsTheReference(t *testing.T) {
 	batches := []batch.MicroBatch{criticBatch(t, p, s, 1), criticBatch(t, p, s, 2)}
 	var values [][][]float32
 	for _, b := range batches {
-		v, err := p.Values(bg, s, b)
+		v, err := p.Scorer.Values(bg, s, b)
 		require.NoError(t, err)
 		values = append(values, v)
 	}

@@ -30,9 +30,9 @@ func TestCriticOfThreeValues(t *testing.T) {
 	require.NoError(t, err)
 	defer state.Free()
 	b := criticBatch(t, one, s, 1)
-	want, err := one.Values(bg, s, b)
+	want, err := one.Scorer.Values(bg, s, b)
 	require.NoError(t, err)
-	got, err := three.Values(bg, state, b)
+	got, err := three.Scorer.Values(bg, state, b)
 	require.NoError(t, err)
 	for r := range want {
 		require.Len(t, got[r], 3*len(want[r]))

@@ -30,17 +30,14 @@ func (sh Shapes) checkWidths(bad func(string, ...any) error) error {
 	return nil
 }
 
-// of are the programs for micro-batches of the width that b has.
-func (p *Programs) of(b batch.MicroBatch) (*Programs, error) {
-	if b.Width == 0 || b.Width == p.sh.Sequence {
-		return p, nil
-	}
-	for _, q := range p.narrower {
-		if b.Width == q.sh.Sequence {
-			return q, nil
+// place is the place among the widths of the one that b has.
+func (p *Scorer) place(b batch.MicroBatch) (int, error) {
+	for i, q := range p.widths {
+		if b.Width == 0 || b.Width == q.sh.Sequence {
+			return i, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: a micro-batch of width %d, the programs are for %d and %v", ErrInput, b.Width, p.sh.Sequence, p.sh.Narrower)
+	return 0, fmt.Errorf("%w: a micro-batch of width %d, the programs are for %d and %v", ErrInput, b.Width, p.sh.Sequence, p.sh.Narrower)
 }
 
 // narrow names a program of narrower micro-batches.

@@ -40,11 +40,11 @@ func TestNarrowerMicroBatches(t *testing.T) {
 		require.InDeltaSlice(t, want[:length], got[:length], 1e-5, what)
 	}
 	for i := range narrow {
-		want, _, err := p.Score(t.Context(), s, wide[i], 1)
+		want, _, err := p.Scorer.Score(t.Context(), s, wide[i], 1)
 		require.NoError(t, err)
-		got, entropy, err := p.Score(t.Context(), s, narrow[i], 1)
+		got, entropy, err := p.Scorer.Score(t.Context(), s, narrow[i], 1)
 		require.NoError(t, err)
-		values, err := q.ValuesAll(t.Context(), v, []batch.MicroBatch{wide[i], narrow[i]})
+		values, err := q.Scorer.ValuesAll(t.Context(), v, []batch.MicroBatch{wide[i], narrow[i]})
 		require.NoError(t, err)
 		for r := range got {
 			require.Len(t, entropy[r], narrow[i].Width)
@@ -75,10 +75,10 @@ func TestNarrowerMicroBatches(t *testing.T) {
 	require.InDelta(t, values.Loss, critic.Loss, 1e-5*values.Loss)
 	require.Equal(t, of.Tokens, got.Tokens)
 
-	_, _, err = p.Score(t.Context(), s, batch.MicroBatch{Width: 6, IDs: wide[2].IDs, Lengths: wide[2].Lengths}, 1)
+	_, _, err = p.Scorer.Score(t.Context(), s, batch.MicroBatch{Width: 6, IDs: wide[2].IDs, Lengths: wide[2].Lengths}, 1)
 	require.ErrorIs(t, err, ErrInput)
 	require.ErrorContains(t, err, "width 6")
-	_, _, err = p.Score(t.Context(), s, batch.MicroBatch{Width: 5, IDs: wide[0].IDs, Lengths: wide[0].Lengths}, 1)
+	_, _, err = p.Scorer.Score(t.Context(), s, batch.MicroBatch{Width: 5, IDs: wide[0].IDs, Lengths: wide[0].Lengths}, 1)
 	require.ErrorIs(t, err, ErrInput)
 	hashes, err := p.Hashes()
 	require.NoError(t, err)

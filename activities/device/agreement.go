@@ -70,7 +70,7 @@ func (w *work) scoresAgree(ctx context.Context, p *model.Programs, b batch.Micro
 	defer probe.Free()
 	gave, batches := make([]string, n), slices.Repeat([]batch.MicroBatch{b}, n)
 	if p.Config().ValueHead {
-		values, err := p.ValuesAll(ctx, probe, batches)
+		values, err := p.Scorer.ValuesAll(ctx, probe, batches)
 		if err != nil {
 			return fmt.Errorf("self-test: %w", err)
 		}
@@ -79,7 +79,7 @@ func (w *work) scoresAgree(ctx context.Context, p *model.Programs, b batch.Micro
 		}
 		return w.agree(ctx, "scoring of the critic", gave)
 	}
-	scores, err := p.ScoreAll(ctx, probe, batches, 1)
+	scores, err := p.Scorer.ScoreAll(ctx, probe, batches, 1)
 	if err != nil {
 		return fmt.Errorf("self-test: %w", err)
 	}

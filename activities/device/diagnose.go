@@ -256,7 +256,7 @@ func (w *work) scorePairs(ctx context.Context, p *model.Programs, pairs []pair, 
 		batches, dealt = append(batches, w.MicroBatches(rows)[0]), append(dealt, pairs[:n])
 		pairs = pairs[n:]
 	}
-	scores, err := p.ScoreAll(ctx, w.engine.state, batches, temperature)
+	scores, err := p.Scorer.ScoreAll(ctx, w.engine.state, batches, temperature)
 	if err != nil {
 		return nil, fmt.Errorf("score reasonings: %w", err)
 	}

@@ -150,7 +150,7 @@ type figures struct {
 // score scores micro-batches by the policy, then by the reference, then by the second network.
 func (s scorer) score(ctx context.Context, batches []batch.MicroBatch) ([]figures, error) {
 	out := make([]figures, len(batches))
-	scores, err := s.policy.ScoreAll(ctx, s.state, batches, s.temperature)
+	scores, err := s.policy.Scorer.ScoreAll(ctx, s.state, batches, s.temperature)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (s scorer) score(ctx context.Context, batches []batch.MicroBatch) ([]figure
 		out[i].Scores = of
 	}
 	if s.reference != nil {
-		scores, err := s.policy.ScoreAll(ctx, s.reference, batches, s.temperature)
+		scores, err := s.policy.Scorer.ScoreAll(ctx, s.reference, batches, s.temperature)
 		if err != nil {
 			return nil, err
 		}
@@ -182,9 +182,9 @@ func (s scorer) score(ctx context.Context, batches []batch.MicroBatch) ([]figure
 // bySecond gives a critic's values, or the log-probs of a process reward model: [batch][row][token].
 func (s scorer) bySecond(ctx context.Context, batches []batch.MicroBatch) ([][][]float32, error) {
 	if s.second.Config().ValueHead {
-		return s.beside.ValuesAll(ctx, s.second, batches)
+		return s.beside.Scorer.ValuesAll(ctx, s.second, batches)
 	}
-	scores, err := s.beside.ScoreAll(ctx, s.second, batches, s.temperature)
+	scores, err := s.beside.Scorer.ScoreAll(ctx, s.second, batches, s.temperature)
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func (u *updates) update(p *model.Programs, batches []batch.MicroBatch, edit fun
 func (u *updates) score(batches []batch.MicroBatch) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, b := range batches {
-			if _, _, err := u.plain.Score(ctx, u.policy, b, 1); err != nil {
+			if _, _, err := u.plain.Scorer.Score(ctx, u.policy, b, 1); err != nil {
 				return err
 			}
 		}
@@ -103,7 +103,7 @@ func (u *updates) score(batches []batch.MicroBatch) func(context.Context) error 
 func (u *updates) values(batches []batch.MicroBatch) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, b := range batches {
-			if _, err := u.critics.Values(ctx, u.critic, b); err != nil {
+			if _, err := u.critics.Scorer.Values(ctx, u.critic, b); err != nil {
 				return err
 			}
 		}
@@ -171,7 +171,7 @@ func (u *updates) widths() ([]workload, error) {
 	work := func(widths int) func(context.Context) error {
 		batches := laid(widths)
 		return both(func(ctx context.Context) error {
-			_, err := p.ScoreAll(ctx, u.policy, batches, 1)
+			_, err := p.Scorer.ScoreAll(ctx, u.policy, batches, 1)
 			return err
 		}, u.update(p, batches, nil))
 	}

@@ -213,7 +213,7 @@ func (m *machine) measure(ctx context.Context, name, dtype string) error {
 	); err != nil {
 		return err
 	}
-	score, err := fastest(repeats, func() error { _, _, err := w.programs.Score(ctx, w.state, w.batches[0], 1); return err })
+	score, err := fastest(repeats, func() error { _, _, err := w.programs.Scorer.Score(ctx, w.state, w.batches[0], 1); return err })
 	if err != nil {
 		return fmt.Errorf("score: %w", err)
 	}

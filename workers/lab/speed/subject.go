@@ -159,7 +159,7 @@ func (s *subject) here(ctx context.Context, kind int) (timing, error) {
 }
 
 func (s *subject) score(ctx context.Context) error {
-	_, _, err := s.programs.Score(ctx, s.state, s.batches[0], 1)
+	_, _, err := s.programs.Scorer.Score(ctx, s.state, s.batches[0], 1)
 	return err
 }
 
