@@ -60,7 +60,7 @@ func clipScale(norm, maxNorm float32) float32 {
 // is finite, and reads only the gradient for that; then it writes, tensor by tensor, in the
 // memory of the old state, which it consumes, each on its owner. If there is an error after the first tensor was
 // written, there is neither the old state nor the next. The caller holds run.
-func (p *Programs) apply(s *State, acc *accumulated, o Optimizer) (*State, report, error) {
+func (p *Learner) apply(s *State, acc *accumulated, o Optimizer) (*State, report, error) {
 	r, err := p.decide(s, acc)
 	if err != nil {
 		return nil, report{}, err
@@ -118,7 +118,7 @@ func (p *Programs) apply(s *State, acc *accumulated, o Optimizer) (*State, repor
 // decide reads a minibatch's metrics and the norm of its gradient. Owners sum up the squares of
 // their tensors; the host adds these in the order of tensors, so that the sum does not depend on who
 // owns which. A step is skipped unless both the loss and the norm are finite.
-func (p *Programs) decide(s *State, acc *accumulated) (report, error) {
+func (p *Learner) decide(s *State, acc *accumulated) (report, error) {
 	squares, err := p.group(kindSquare)
 	if err != nil {
 		return report{}, err
@@ -151,7 +151,7 @@ func (p *Programs) decide(s *State, acc *accumulated) (report, error) {
 	for _, x := range metrics {
 		named = append(named, float64(x))
 	}
-	r := report{metrics: p.layout().Report(named)}
+	r := report{metrics: p.layout.Report(named)}
 	r.norm = float64(float32(math.Sqrt(float64(sum))))
 	r.skipped = !finite(r.norm) || !finite(r.metrics[terms.Loss])
 	return r, nil

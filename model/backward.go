@@ -15,10 +15,10 @@ import (
 // the sums with this micro-batch added. Unless the forward program keeps its activations, each
 // layer is computed again from its input, so that only one layer's are in memory at a time, on
 // every platform.
-func (p *Programs) buildBackward(in *inputs) []*graph.Node {
+func (p *Learner) buildBackward(in *inputs) []*graph.Node {
 	n := p.sh.MicroBatch * p.sh.Sequence
 	w := p.net.weights(in)
-	b := p.Scorer.batchInputs(in)
+	b := p.scorer.batchInputs(in)
 	lp, entropy, logSum := in.next(p.net.wide, n), in.next(p.net.wide, n), in.next(p.net.wide, n)
 	saved := p.savedInputs(in)
 	l := p.policyLoss(in, lp, entropy)
@@ -27,8 +27,8 @@ func (p *Programs) buildBackward(in *inputs) []*graph.Node {
 }
 
 // policyLoss is the loss of the policy, whose columns and knobs are declared as inputs.
-func (p *Programs) policyLoss(in *inputs, lp, entropy *graph.Node) losses.Derivatives {
-	of := p.layout()
+func (p *Learner) policyLoss(in *inputs, lp, entropy *graph.Node) losses.Derivatives {
+	of := p.layout
 	columns := in.columns(p.net.wide, of.Columns, p.sh.MicroBatch*p.sh.Sequence)
 	sizes := losses.Sizes{Rows: p.sh.MicroBatch, Width: p.sh.Sequence, Turns: p.sh.Loss.Turns, Wide: p.net.wide}
 	return losses.Policy(p.sh.Loss, sizes, lp, entropy, columns, in.next(p.net.wide, len(of.Knobs)))
@@ -36,7 +36,7 @@ func (p *Programs) policyLoss(in *inputs, lp, entropy *graph.Node) losses.Deriva
 
 // pullScores propagates the derivatives of the loss by log-probs and entropies back
 // through the network and returns the gradients of all tensors.
-func (p *Programs) pullScores(w weights, saved saved, b batchNodes, entropy, logSum, byLogProb, byEntropy *graph.Node) []*graph.Node {
+func (p *Learner) pullScores(w weights, saved saved, b batchNodes, entropy, logSum, byLogProb, byEntropy *graph.Node) []*graph.Node {
 	grads := newGradientNodes(w)
 	hd := head{t: p.net, weight: w.head, legal: b.legal, inverse: b.inverse}
 	dx := hd.pull(grads, w.norm, saved, b.target, entropy, logSum, byLogProb, byEntropy)
@@ -47,7 +47,7 @@ func (p *Programs) pullScores(w weights, saved saved, b batchNodes, entropy, log
 // pullLayers propagates the derivative by the last layer's output back to the embedding
 // and sets the gradients of the tensors that are trained. It adds to the embedding's gradient
 // if there is one already, from a tied head.
-func (p *Programs) pullLayers(grads gradientNodes, saved saved, dx *graph.Node, b batchNodes) {
+func (p *Learner) pullLayers(grads gradientNodes, saved saved, dx *graph.Node, b batchNodes) {
 	n := p.sh.MicroBatch * p.sh.Sequence
 	for i, w := range slices.Backward(grads.w.layers) {
 		a := p.activations(saved, w, i, dx, b.sequences)
@@ -69,7 +69,7 @@ func (p *Programs) pullLayers(grads gradientNodes, saved saved, dx *graph.Node, 
 // addUp adds gradients and metrics to the sums so far, in the memory of the sums. It declares
 // as inputs whether this micro-batch is the first, whose sums are not read, and the sums. The
 // metrics that are maxima are combined by maximum instead of sum.
-func (p *Programs) addUp(in *inputs, grads []*graph.Node, metrics *graph.Node) []*graph.Node {
+func (p *Learner) addUp(in *inputs, grads []*graph.Node, metrics *graph.Node) []*graph.Node {
 	first := in.next(dtypes.Bool)
 	for i, t := range p.c.Tensors() {
 		sum := in.donated(i, p.net.wide, t.Shape...)
@@ -83,9 +83,9 @@ func (p *Programs) addUp(in *inputs, grads []*graph.Node, metrics *graph.Node) [
 }
 
 // maxima marks the places of the metrics that are maxima.
-func (p *Programs) maxima(place *graph.Node) *graph.Node {
+func (p *Learner) maxima(place *graph.Node) *graph.Node {
 	var out *graph.Node
-	for i, m := range p.layout().Metrics {
+	for i, m := range p.layout.Metrics {
 		if !m.Largest {
 			continue
 		}

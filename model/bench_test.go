@@ -80,7 +80,7 @@ func BenchmarkUpdate(b *testing.B) {
 		begin := processorTime(b)
 		for b.Loop() {
 			var err error
-			s, _, err = p.Update(bg, s, batches, testSettings())
+			s, _, err = p.Learner.Update(bg, s, batches, testSettings())
 			require.NoError(b, err)
 		}
 		b.ReportMetric(float64(b.N*4*16*128)/b.Elapsed().Seconds(), "tokens/s")
@@ -114,7 +114,7 @@ func updateAtSize(b *testing.B, keep bool) {
 	batches := []batch.MicroBatch{batchOf(randomRows(1, c, 2, 64), 1), batchOf(randomRows(2, c, 2, 64), -1)}
 	begin := processorTime(b)
 	for b.Loop() {
-		s, _, err = p.Update(bg, s, batches, testSettings())
+		s, _, err = p.Learner.Update(bg, s, batches, testSettings())
 		require.NoError(b, err)
 	}
 	b.ReportMetric((processorTime(b)-begin).Seconds()/float64(b.N), "processor-s/op")
@@ -139,7 +139,7 @@ func BenchmarkCriticUpdate(b *testing.B) {
 	b.Logf("compile: %v", time.Since(start))
 	for b.Loop() {
 		var err error
-		s, _, err = p.CriticUpdate(bg, s, batches, k)
+		s, _, err = p.Learner.CriticUpdate(bg, s, batches, k)
 		require.NoError(b, err)
 	}
 	b.ReportMetric(float64(b.N*4*16*128)/b.Elapsed().Seconds(), "tokens/s")

@@ -37,7 +37,7 @@ func (in *inputs) columns(dtype dtypes.DType, reads []batch.Column, n int) losse
 
 // packed is a micro-batch in the layout that an update's programs read.
 type packed struct {
-	on  *Programs // of its width
+	on  *Learner // of its width
 	ids []int32
 	// columns are [(everyLoss + reads) · MicroBatch · width · values]. The numbers of the token at t+1 are
 	// stored at t, the position that predicts it.
@@ -47,13 +47,13 @@ type packed struct {
 
 // packAll checks the micro-batches of a minibatch and packs them with the columns that
 // its loss reads. It also returns the number of tokens that are trained on.
-func (p *Programs) packAll(batches []batch.MicroBatch, reads []read) (out []packed, tokens int, err error) {
+func (p *Learner) packAll(batches []batch.MicroBatch, reads []read) (out []packed, tokens int, err error) {
 	var sum, shown float64 // of the tokens' row weights; of supervised tokens
 	given, empty := 0, 0
 	for i, b := range batches {
 		x := packed{}
 		if x.on, err = p.of(b); err == nil {
-			x.ids, err = x.on.Scorer.pack(b)
+			x.ids, err = x.on.scorer.pack(b)
 		}
 		if err != nil {
 			return nil, 0, fmt.Errorf("micro-batch %d: %w", i, err)
@@ -123,7 +123,7 @@ func (p *Programs) packAll(batches []batch.MicroBatch, reads []read) (out []pack
 
 // lay returns the columns of a micro-batch in the layout of packed. sum is the sum of the
 // row weights over the tokens of the minibatch.
-func (p *Programs) lay(b batch.MicroBatch, sum float64, reads []read) ([]float32, error) {
+func (p *Learner) lay(b batch.MicroBatch, sum float64, reads []read) ([]float32, error) {
 	rows, each := p.sh.MicroBatch, p.perToken()
 	width := p.sh.Sequence * each
 	if err := checkWeights(b); err != nil {

@@ -32,7 +32,7 @@ func TestBadWeightsAreRefused(t *testing.T) {
 		batches := []batch.MicroBatch{batchOf(randomRows(1, p.c, 3, 7), 1), batchOf(randomRows(2, p.c, 3, 7), 1)}
 		require.NoError(t, batch.Weigh(batches, loss.TokenMean, 0))
 		spoil(batches)
-		_, _, err := p.Update(bg, s, batches, testSettings())
+		_, _, err := p.Learner.Update(bg, s, batches, testSettings())
 		require.ErrorIs(t, err, ErrInput, name)
 	}
 }

@@ -39,12 +39,12 @@ func TestUpdateConsumesItsState(t *testing.T) {
 	before := mark(t, s)
 	whole := b.Columns[batch.Advantages]
 	b.Columns[batch.Advantages] = [][]float32{{0, 0, 0, 3e38, 3e38, 3e38, 3e38}, whole[1], whole[2]}
-	same, m, err := p.Update(bg, s, []batch.MicroBatch{b}, testSettings())
+	same, m, err := p.Learner.Update(bg, s, []batch.MicroBatch{b}, testSettings())
 	require.NoError(t, err)
 	require.True(t, m.Skipped)
 	require.Equal(t, before, mark(t, same))
 	b.Columns[batch.Advantages] = whole
-	next, m, err := p.Update(bg, same, []batch.MicroBatch{b}, testSettings())
+	next, m, err := p.Learner.Update(bg, same, []batch.MicroBatch{b}, testSettings())
 	require.NoError(t, err)
 	require.False(t, m.Skipped)
 	for consumed, by := range map[*State]string{s: "the update to step 1, which was skipped", same: "the update to step 1"} {
@@ -52,7 +52,7 @@ func TestUpdateConsumesItsState(t *testing.T) {
 		_, download := consumed.Download()
 		_, generate := p.Sampler.Generate(bg, consumed, GenerateInput{Prompts: [][]int32{{1, 2}}})
 		_, _, score := p.Scorer.Score(bg, consumed, b, 1)
-		_, _, update := p.Update(bg, consumed, []batch.MicroBatch{b}, testSettings())
+		_, _, update := p.Learner.Update(bg, consumed, []batch.MicroBatch{b}, testSettings())
 		for _, err := range []error{print, download, generate, score, update} {
 			require.ErrorIs(t, err, ErrConsumed)
 			require.ErrorContains(t, err, "state was consumed by "+by)
@@ -82,11 +82,11 @@ func TestUpdateThatFails(t *testing.T) {
 		update func(*State) (*State, error)
 	}{
 		{"policy", p, s, func(s *State) (*State, error) {
-			next, _, err := p.Update(bg, s, []batch.MicroBatch{b, b}, testSettings())
+			next, _, err := p.Learner.Update(bg, s, []batch.MicroBatch{b, b}, testSettings())
 			return next, err
 		}},
 		{"critic", q, c, func(s *State) (*State, error) {
-			next, _, err := q.CriticUpdate(bg, s, []batch.MicroBatch{d, d}, criticSettings())
+			next, _, err := q.Learner.CriticUpdate(bg, s, []batch.MicroBatch{d, d}, criticSettings())
 			return next, err
 		}},
 	} {
@@ -199,7 +199,7 @@ func TestStatesMadeOnTheDevice(t *testing.T) {
 		}
 		require.True(t, -probeNoise <= least && least < most && most <= probeNoise, "%s from %v to %v", ts.Name, least, most)
 	}
-	next, m, err := p.Update(bg, one, []batch.MicroBatch{scoredBatch(t, p, one, 1, 1)}, testSettings())
+	next, m, err := p.Learner.Update(bg, one, []batch.MicroBatch{scoredBatch(t, p, one, 1, 1)}, testSettings())
 	require.NoError(t, err)
 	require.False(t, m.Skipped)
 	next.Free()

@@ -74,7 +74,7 @@ func TestOneCopyAnUpdate(t *testing.T) {
 			}
 			return failing(name)
 		}
-		next, _, err := p.Update(bg, s, []batch.MicroBatch{b, b}, testSettings())
+		next, _, err := p.Learner.Update(bg, s, []batch.MicroBatch{b, b}, testSettings())
 		p.device.Before = failing
 		require.NoError(t, err)
 		require.LessOrEqual(t, least, held+int64(len(tiny().Tensors()))+2, "state, gradients, metrics, and the optimizer's numbers")
@@ -86,7 +86,7 @@ func TestOneCopyAnUpdate(t *testing.T) {
 	b := scoredBatch(t, p, s, 1, 1)
 	b.Columns[batch.Advantages] = [][]float32{{0, 0, 0, 3e38, 3e38, 3e38, 3e38}, b.Columns[batch.Advantages][1], b.Columns[batch.Advantages][2]}
 	*copied = 0
-	same, m, err := p.Update(bg, s, []batch.MicroBatch{b}, testSettings())
+	same, m, err := p.Learner.Update(bg, s, []batch.MicroBatch{b}, testSettings())
 	require.NoError(t, err)
 	require.True(t, m.Skipped)
 	scoredBatch(t, p, same, 1, 1)
@@ -152,7 +152,7 @@ func TestUpdateThatFailsWithCopies(t *testing.T) {
 		alive := pjrt.BuffersAlive()
 		own := twin(t, p, s)
 		failing(t, p, kindApply, n, func() error { return injected })
-		_, _, err := p.Update(bg, own, []batch.MicroBatch{b}, testSettings())
+		_, _, err := p.Learner.Update(bg, own, []batch.MicroBatch{b}, testSettings())
 		require.ErrorIs(t, err, injected)
 		require.ErrorIs(t, err, ErrConsumed)
 		require.Equal(t, alive, pjrt.BuffersAlive())

@@ -99,7 +99,7 @@ func (p *Scorer) ValuesAll(ctx context.Context, s *State, batches []batch.MicroB
 //
 // of Returns G and OldValues V_old. With terms.Promise the loss is the cross-entropy
 // of chances, and Clip must be 0. Otherwise it behaves like Update.
-func (p *Programs) CriticUpdate(ctx context.Context, s *State, batches []batch.MicroBatch, k CriticSettings) (*State, CriticMetrics, error) {
+func (p *Learner) CriticUpdate(ctx context.Context, s *State, batches []batch.MicroBatch, k CriticSettings) (*State, CriticMetrics, error) {
 	g, err := p.criticGradient(batches, k)
 	st, m, err := train(ctx, s, g, err)
 	if err != nil {
@@ -109,7 +109,7 @@ func (p *Programs) CriticUpdate(ctx context.Context, s *State, batches []batch.M
 }
 
 // CriticGradient begins a step of CriticUpdate, whose micro-batches are then added one by one.
-func (p *Programs) CriticGradient(batches []batch.MicroBatch, k CriticSettings) (*Gradient[CriticMetrics], error) {
+func (p *Learner) CriticGradient(batches []batch.MicroBatch, k CriticSettings) (*Gradient[CriticMetrics], error) {
 	g, err := p.criticGradient(batches, k)
 	if err != nil {
 		return nil, fmt.Errorf("critic gradient: %w", err)
@@ -117,7 +117,7 @@ func (p *Programs) CriticGradient(batches []batch.MicroBatch, k CriticSettings) 
 	return g, nil
 }
 
-func (p *Programs) criticGradient(batches []batch.MicroBatch, k CriticSettings) (*Gradient[CriticMetrics], error) {
+func (p *Learner) criticGradient(batches []batch.MicroBatch, k CriticSettings) (*Gradient[CriticMetrics], error) {
 	if err := p.checkRole(true); err != nil {
 		return nil, err
 	}
@@ -174,24 +174,24 @@ func (p *Scorer) buildValues(in *inputs) []*graph.Node {
 }
 
 // buildCriticBackward is buildBackward for the critic.
-func (p *Programs) buildCriticBackward(in *inputs) []*graph.Node {
+func (p *Learner) buildCriticBackward(in *inputs) []*graph.Node {
 	n := p.sh.MicroBatch * p.sh.Sequence * p.c.values()
 	w := p.net.weights(in)
-	b := p.Scorer.batchInputs(in)
+	b := p.scorer.batchInputs(in)
 	values, saved := in.next(p.net.wide, n), p.savedInputs(in)
 	byValue, metrics := p.valueLoss(in, values)
 	return p.addUp(in, p.pullValues(w, saved, b, byValue), metrics)
 }
 
 // valueLoss is the loss of the critic, whose columns and knobs are declared as inputs.
-func (p *Programs) valueLoss(in *inputs, values *graph.Node) (byValue, metrics *graph.Node) {
-	of := p.layout()
+func (p *Learner) valueLoss(in *inputs, values *graph.Node) (byValue, metrics *graph.Node) {
+	of := p.layout
 	columns := in.columns(p.net.wide, of.Columns, values.Shape().Size())
 	return losses.Critic(p.sh.Loss, values, columns, in.next(p.net.wide, len(of.Knobs)))
 }
 
 // pullValues is pullScores for the critic.
-func (p *Programs) pullValues(w weights, saved saved, b batchNodes, byValue *graph.Node) []*graph.Node {
+func (p *Learner) pullValues(w weights, saved saved, b batchNodes, byValue *graph.Node) []*graph.Node {
 	grads := newGradientNodes(w)
 	dx := p.net.pullValues(grads, w.norm, w.value, saved.last, byValue)
 	p.pullLayers(grads, saved, dx, b)

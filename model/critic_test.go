@@ -115,7 +115,7 @@ func TestCriticUpdate(t *testing.T) {
 	}
 	want, err := referenceValue(valueBatch(batches, values), ValueOptions{Clip: 0.5, Aggregation: loss.TokenMean})
 	require.NoError(t, err)
-	one, m, err := p.CriticUpdate(bg, twin(t, p, s), batches, criticSettings())
+	one, m, err := p.Learner.CriticUpdate(bg, twin(t, p, s), batches, criticSettings())
 	require.NoError(t, err)
 	defer one.Free()
 	requireClose(t, want.Loss, m.Loss, 1)
@@ -129,18 +129,18 @@ func TestCriticUpdate(t *testing.T) {
 	require.NotEqual(t, before, mark(t, one))
 
 	// The same bits twice, and whatever is beside the rows.
-	again, m2, err := p.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{batches[0], {}, batches[1]}, criticSettings())
+	again, m2, err := p.Learner.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{batches[0], {}, batches[1]}, criticSettings())
 	require.NoError(t, err)
 	defer again.Free()
 	require.Equal(t, m, m2)
 	require.Equal(t, mark(t, one), mark(t, again))
 	cut := batches[1]
 	cut.RowWeights = []float32{1, 0.5, 0}
-	padded, _, err := p.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{cut}, criticSettings())
+	padded, _, err := p.Learner.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{cut}, criticSettings())
 	require.NoError(t, err)
 	defer padded.Free()
 	cut = batch.MicroBatch{IDs: cut.IDs[:2], Lengths: cut.Lengths[:2], Mask: cut.Mask[:2], RowWeights: cut.RowWeights[:2], Columns: batch.Columns{batch.Returns: cut.Columns[batch.Returns][:2], batch.OldValues: cut.Columns[batch.OldValues][:2]}}
-	short, _, err := p.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{cut}, criticSettings())
+	short, _, err := p.Learner.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{cut}, criticSettings())
 	require.NoError(t, err)
 	defer short.Free()
 	require.Equal(t, mark(t, padded), mark(t, short))
@@ -151,7 +151,7 @@ func TestCriticUpdate(t *testing.T) {
 	state := twin(t, p, fresh)
 	var first, last float64
 	for i := range 40 {
-		next, m, err := p.CriticUpdate(bg, state, batches, k)
+		next, m, err := p.Learner.CriticUpdate(bg, state, batches, k)
 		require.NoError(t, err)
 		if state = next; i == 0 {
 			first = m.Loss
@@ -164,7 +164,7 @@ func TestCriticUpdate(t *testing.T) {
 
 	// Not finite: nothing changes.
 	batches[0].Columns[batch.Returns][0][5] = float32(math.NaN())
-	skipped, m, err := p.CriticUpdate(bg, twin(t, p, one), batches, criticSettings())
+	skipped, m, err := p.Learner.CriticUpdate(bg, twin(t, p, one), batches, criticSettings())
 	require.NoError(t, err)
 	defer skipped.Free()
 	require.True(t, m.Skipped)
@@ -180,7 +180,7 @@ func TestMicroBatchesAddUpInOrder(t *testing.T) {
 	for seed := range uint64(3) {
 		batches = append(batches, criticBatch(t, p, s, seed))
 	}
-	all, _, err := p.packAll(batches, k.reads(p.sh.Loss))
+	all, _, err := p.Learner.packAll(batches, k.reads(p.sh.Loss))
 	require.NoError(t, err)
 	gradient := func(b ...packed) Params {
 		g, _ := gradientsOf(t, p, s, b, pass{knobs: k.knobs(p.sh.Loss)})
@@ -206,7 +206,7 @@ func TestCriticGradientsAgreeWithDifferences(t *testing.T) {
 		k := criticSettings()
 		k.Clip = c.clip
 		require.NoError(t, batch.Weigh(batches, c.aggregation, 40))
-		all, _, err := p.packAll(batches, k.reads(p.sh.Loss))
+		all, _, err := p.Learner.packAll(batches, k.reads(p.sh.Loss))
 		require.NoError(t, err)
 		m := d.minibatch(t, valueLossOnly(d.p), all, k.knobs(p.sh.Loss))
 		said, want := d.agreeWithDifferences(t, trainedCritic(), m, p.metric(terms.ValueClipFraction))
@@ -230,7 +230,7 @@ func TestCriticBFloat16(t *testing.T) {
 	for r := range full {
 		require.InDeltaSlice(t, full[r], half[r], 0.2)
 	}
-	next, m, err := q.CriticUpdate(bg, twin(t, q, s), []batch.MicroBatch{b}, criticSettings())
+	next, m, err := q.Learner.CriticUpdate(bg, twin(t, q, s), []batch.MicroBatch{b}, criticSettings())
 	require.NoError(t, err)
 	defer next.Free()
 	require.False(t, m.Skipped)
@@ -247,16 +247,16 @@ func TestCriticErrors(t *testing.T) {
 		"score with a critic":        second(q.Scorer.Score(bg, s, b, 1)),
 		"values of a policy":         first(q.Scorer.Values(bg, policy, b)),
 		"values with a policy":       first(p.Scorer.Values(bg, policy, b)),
-		"update a critic":            second(p.Update(bg, s, []batch.MicroBatch{b}, testSettings())),
-		"teach a critic":             second(p.SupervisedUpdate(bg, s, []batch.MicroBatch{b}, testSettings())),
-		"update a policy's critic":   second(q.CriticUpdate(bg, policy, []batch.MicroBatch{b}, criticSettings())),
+		"update a critic":            second(p.Learner.Update(bg, s, []batch.MicroBatch{b}, testSettings())),
+		"teach a critic":             second(p.Learner.SupervisedUpdate(bg, s, []batch.MicroBatch{b}, testSettings())),
+		"update a policy's critic":   second(q.Learner.CriticUpdate(bg, policy, []batch.MicroBatch{b}, criticSettings())),
 		"generate with a critic":     first(p.Sampler.Generate(bg, s, GenerateInput{Prompts: b.IDs})),
 		"upload a policy":            first(p.NewState(tinyParams(tiny()))),
 		"upload a critic":            first(q.NewState(NewCritic(tinyParams(tiny())))),
-		"no returns":                 second(p.CriticUpdate(bg, s, []batch.MicroBatch{without(b, true)}, criticSettings())),
-		"no old values":              second(p.CriticUpdate(bg, s, []batch.MicroBatch{without(b, false)}, criticSettings())),
-		"a clip below 0":             second(p.CriticUpdate(bg, s, []batch.MicroBatch{b}, CriticSettings{Clip: -1})),
-		"a rate":                     second(p.CriticUpdate(bg, s, []batch.MicroBatch{b}, CriticSettings{Optimizer: Optimizer{LearningRate: -1}})),
+		"no returns":                 second(p.Learner.CriticUpdate(bg, s, []batch.MicroBatch{without(b, true)}, criticSettings())),
+		"no old values":              second(p.Learner.CriticUpdate(bg, s, []batch.MicroBatch{without(b, false)}, criticSettings())),
+		"a clip below 0":             second(p.Learner.CriticUpdate(bg, s, []batch.MicroBatch{b}, CriticSettings{Clip: -1})),
+		"a rate":                     second(p.Learner.CriticUpdate(bg, s, []batch.MicroBatch{b}, CriticSettings{Optimizer: Optimizer{LearningRate: -1}})),
 		"a critic that generates":    first(p.device.Programs(p.c, nil, Shapes{GenerateRows: 1, PromptTokens: 1, MaxNewTokens: 1})),
 		"a critic with legal ids":    first(p.device.Programs(p.c, make([]bool, 37), Shapes{MicroBatch: 1, Sequence: 4})),
 		"a critic with a dual clip":  first(p.device.Programs(p.c, nil, Shapes{MicroBatch: 1, Sequence: 4, Loss: LossOptions{Guards: terms.DualClip}})),
@@ -265,7 +265,7 @@ func TestCriticErrors(t *testing.T) {
 	} {
 		require.ErrorIs(t, err, ErrInput, name)
 	}
-	next, _, err := p.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{without(b, false)}, CriticSettings{})
+	next, _, err := p.Learner.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{without(b, false)}, CriticSettings{})
 	require.NoError(t, err, "old values are read for the clip alone")
 	next.Free()
 }
@@ -288,7 +288,7 @@ func TestNothingOfACriticIsLeftOnTheDevice(t *testing.T) {
 	once := func() {
 		_, err := p.Scorer.Values(bg, s, b)
 		require.NoError(t, err)
-		next, _, err := p.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{b, b}, criticSettings())
+		next, _, err := p.Learner.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{b, b}, criticSettings())
 		require.NoError(t, err)
 		mark(t, next)
 		next.Free()

@@ -59,7 +59,7 @@ func TestDevicesGiveTheSameBits(t *testing.T) {
 			scores, err := p.Scorer.ScoreAll(bg, s, batches, 1)
 			require.NoError(t, err)
 			got.sampled, got.scored = append(got.sampled, out), append(got.scored, scores)
-			s, _, err = p.Update(bg, s, batches[:2], testSettings())
+			s, _, err = p.Learner.Update(bg, s, batches[:2], testSettings())
 			require.NoError(t, err)
 			got.states = append(got.states, mark(t, s))
 		}
@@ -175,7 +175,7 @@ func TestAbreast(t *testing.T) {
 		require.NoError(t, err)
 		for range 2 {
 			b := scoredBatch(t, p, s, 1, 1)
-			next, m, err := p.Update(bg, s, []batch.MicroBatch{b, b}, testSettings())
+			next, m, err := p.Learner.Update(bg, s, []batch.MicroBatch{b, b}, testSettings())
 			require.NoError(t, err)
 			s = next
 			require.Positive(t, m.GradNorm)

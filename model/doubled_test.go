@@ -85,13 +85,13 @@ func (d *doubled) buildPull(in *inputs) []*graph.Node {
 	b := p.Scorer.batchInputs(in)
 	if p.c.ValueHead {
 		in.next(wide, n)
-		saved := p.savedInputs(in)
-		return p.pullValues(w, saved, b, in.next(wide, n))
+		saved := p.Learner.savedInputs(in)
+		return p.Learner.pullValues(w, saved, b, in.next(wide, n))
 	}
 	in.next(wide, n)
 	entropy, logSum := in.next(wide, n), in.next(wide, n)
-	saved := p.savedInputs(in)
-	return p.pullScores(w, saved, b, entropy, logSum, in.next(wide, n), in.next(wide, n))
+	saved := p.Learner.savedInputs(in)
+	return p.Learner.pullScores(w, saved, b, entropy, logSum, in.next(wide, n), in.next(wide, n))
 }
 
 func (d *doubled) put(t *testing.T, v []float64, dims ...int) compute.Buffer {
@@ -128,7 +128,7 @@ func (m *minibatch) free() {
 func (d *doubled) minibatch(t *testing.T, prog *program, all []packed, knobs []float32) *minibatch {
 	t.Helper()
 	n := d.p.sh.MicroBatch * d.p.sh.Sequence
-	m := &minibatch{loss: prog, knobs: d.put(t, float64s(knobs), len(knobs)), metrics: d.p.metricCount()}
+	m := &minibatch{loss: prog, knobs: d.put(t, float64s(knobs), len(knobs)), metrics: d.p.Learner.metricCount()}
 	for _, b := range all {
 		ids, err := upload(d.p.device, 0, b.ids, d.p.sh.MicroBatch, d.p.sh.Sequence)
 		require.NoError(t, err)

@@ -43,7 +43,7 @@ func TestBFloat16(t *testing.T) {
 	for i := range lp {
 		require.InDeltaSlice(t, lp[i], b.Columns[batch.OldLogProbs][i], 0.15)
 	}
-	next, m, err := q.Update(bg, twin(t, q, s), []batch.MicroBatch{b}, testSettings())
+	next, m, err := q.Learner.Update(bg, twin(t, q, s), []batch.MicroBatch{b}, testSettings())
 	require.NoError(t, err)
 	defer next.Free()
 	require.Equal(t, 0.0, m.RatioMax)

@@ -139,7 +139,7 @@ func TestSnapshotFiles(t *testing.T) {
 // A state on a device has the files of its snapshot, and its sources are read tensor by tensor.
 func TestStateFiles(t *testing.T) {
 	p, s := tinyPrograms(t, tiny())
-	next, _, err := p.Update(bg, s, []batch.MicroBatch{scoredBatch(t, p, s, 1, 1)}, testSettings())
+	next, _, err := p.Learner.Update(bg, s, []batch.MicroBatch{scoredBatch(t, p, s, 1, 1)}, testSettings())
 	require.NoError(t, err)
 	snap, err := next.Download()
 	require.NoError(t, err)

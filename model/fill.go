@@ -80,7 +80,7 @@ func (p *core) fill(k kind, tensors []TensorShape, owner []int, of func(TensorSh
 }
 
 // zeros are tensors of zeros made on the device. The caller holds run.
-func (p *Programs) zeros() ([]compute.Buffer, error) {
+func (p *Learner) zeros() ([]compute.Buffer, error) {
 	zeros, ofBundles := p.progs[p.named(kindZeros)]
 	if !ofBundles {
 		var err error

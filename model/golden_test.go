@@ -118,7 +118,7 @@ func goldenLogitsLossAndGradients(t *testing.T, dir string, g golden) {
 // gradients downloads a minibatch's gradient and metrics without applying it.
 func gradients(t testing.TB, p *Programs, s *State, b []batch.MicroBatch, k Settings, supervised bool) (Params, []float32) {
 	t.Helper()
-	all, _, err := p.packAll(b, k.reads(p.sh.Loss, supervised))
+	all, _, err := p.Learner.packAll(b, k.reads(p.sh.Loss, supervised))
 	require.NoError(t, err)
 	return gradientsOf(t, p, s, all, pass{temperature: k.Temperature, knobs: k.knobs(p.sh.Loss, supervised)})
 }
@@ -131,14 +131,14 @@ func gradientsOf(t testing.TB, p *Programs, s *State, all []packed, how pass) (P
 	defer acc.free()
 	for _, b := range all {
 		if b.tokens > 0 {
-			require.NoError(t, p.backward(s, b, how, &acc))
+			require.NoError(t, p.Learner.backward(s, b, how, &acc))
 		}
 	}
 	grads := zeroParams(p.c)
 	for i, b := range acc.grads {
 		require.NoError(t, fetch(b, grads.Values[i]))
 	}
-	metrics, err := download[float32](acc.metrics, p.metricCount())
+	metrics, err := download[float32](acc.metrics, p.Learner.metricCount())
 	require.NoError(t, err)
 	return grads, metrics
 }

@@ -181,14 +181,14 @@ func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 							batches[i].Columns[batch.KLCoefficients] = batches[i].Columns[batch.ClipHigh] // any numbers
 						}
 					}
-					all, _, err := p.packAll(batches, k.reads(p.sh.Loss, c.supervised))
+					all, _, err := p.Learner.packAll(batches, k.reads(p.sh.Loss, c.supervised))
 					require.NoError(t, err)
 					m := d.minibatch(t, lossOnly(widened(p)), all, k.knobs(p.sh.Loss, c.supervised))
-					m.metrics = p.metricCount()
+					m.metrics = p.Learner.metricCount()
 					defer m.free()
 					said, want := d.agree(t, base, m, c.o)
 					require.Equal(t, !c.supervised && c.o.Surrogate != loss.SAPO, said[p.metric(terms.ClipFraction)] > 0)
-					require.Equal(t, c.o.Has(terms.OffPolicy) || c.o.Supervised, len(p.layout().Own()) > 0 && said[p.metric(p.layout().Own()[0].Name)] > 0)
+					require.Equal(t, c.o.Has(terms.OffPolicy) || c.o.Supervised, len(p.Learner.layout.Own()) > 0 && said[p.metric(p.Learner.layout.Own()[0].Name)] > 0)
 					require.Equal(t, c.o.Has(terms.DualClip), said[p.metric(terms.DualClipFraction)] > 0)
 					require.Equal(t, c.o.KL != "", said[p.metric(terms.KL)] != 0)
 					if c.rounded {

@@ -51,7 +51,7 @@ func learnedOf(t *testing.T, c Config, sh Shapes, l limits) learned {
 			batches[i].Columns[batch.OldValues] = batches[i].Columns[batch.Returns]
 		}
 		k := criticSettings()
-		all, _, err := p.packAll(batches, k.reads(p.sh.Loss))
+		all, _, err := p.Learner.packAll(batches, k.reads(p.sh.Loss))
 		require.NoError(t, err)
 		grads, metrics := gradientsOf(t, p, s, all, pass{knobs: k.knobs(p.sh.Loss)})
 		return learned{grads, metrics}

@@ -15,7 +15,7 @@ import (
 func TestLoadVersion(t *testing.T) {
 	p, first := tinyPrograms(t, tiny())
 	b := scoredBatch(t, p, first, 1, 1)
-	second, _, err := p.Update(bg, twin(t, p, first), []batch.MicroBatch{b}, testSettings())
+	second, _, err := p.Learner.Update(bg, twin(t, p, first), []batch.MicroBatch{b}, testSettings())
 	require.NoError(t, err)
 	t.Cleanup(second.Free)
 	q, critic, _ := tinyCritic(t)
@@ -54,7 +54,7 @@ func TestLoadVersion(t *testing.T) {
 
 	loaded, _, err := p.LoadVersion(tinyParams(tiny()).source())
 	require.NoError(t, err)
-	next, _, err := p.Update(bg, loaded, []batch.MicroBatch{b}, testSettings())
+	next, _, err := p.Learner.Update(bg, loaded, []batch.MicroBatch{b}, testSettings())
 	require.NoError(t, err)
 	require.Equal(t, mark(t, second), mark(t, next))
 	next.Free()

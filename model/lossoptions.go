@@ -8,16 +8,8 @@ import (
 	"github.com/reprise-rl/reprise/model/loss/terms"
 )
 
-// layout is what the programs of the loss read and report.
-func (p *Programs) layout() terms.Layout {
-	if p.c.ValueHead {
-		return p.sh.Loss.CriticLayout()
-	}
-	return p.sh.Loss.PolicyLayout()
-}
-
 // metricCount is the number of metrics of the loss.
-func (p *Programs) metricCount() int { return len(p.layout().Metrics) }
+func (p *Learner) metricCount() int { return len(p.layout.Metrics) }
 
 // reads are the columns that the policy's loss reads, in the order of its program's inputs. A supervised
 // step uses none of them.

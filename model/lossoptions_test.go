@@ -23,7 +23,7 @@ func TestOnPolicyNothingIsClipped(t *testing.T) {
 	k := testSettings()
 	k.Temperature, k.ClipLow, k.ClipHigh, k.KLCoefficient = 0.7, 0, 0, 0.1
 	k.Knobs = terms.Knobs{terms.DualClip: 3}
-	next, m, err := p.Update(bg, twin(t, p, s), []batch.MicroBatch{b}, k)
+	next, m, err := p.Learner.Update(bg, twin(t, p, s), []batch.MicroBatch{b}, k)
 	require.NoError(t, err)
 	defer next.Free()
 	require.Zero(t, m.RatioMax)
@@ -45,15 +45,15 @@ func TestOnPolicyNothingIsClipped(t *testing.T) {
 	} {
 		k, b := k, b
 		spoil(&k, &b)
-		_, _, err := p.Update(bg, s, []batch.MicroBatch{b}, k)
+		_, _, err := p.Learner.Update(bg, s, []batch.MicroBatch{b}, k)
 		require.ErrorIs(t, err, ErrInput, name)
 	}
 	for _, k := range []Settings{{Knobs: terms.Knobs{terms.DualClip: 3}}, {KLCoefficient: 1}} {
-		_, _, err = plain.Update(bg, s, []batch.MicroBatch{b}, k)
+		_, _, err = plain.Learner.Update(bg, s, []batch.MicroBatch{b}, k)
 		require.ErrorIs(t, err, ErrInput)
 		require.ErrorContains(t, err, "prepared without")
 	}
-	next, _, err = p.SupervisedUpdate(bg, twin(t, p, s), []batch.MicroBatch{{IDs: b.IDs, Lengths: b.Lengths, Mask: b.Mask}}, testSettings())
+	next, _, err = p.Learner.SupervisedUpdate(bg, twin(t, p, s), []batch.MicroBatch{{IDs: b.IDs, Lengths: b.Lengths, Mask: b.Mask}}, testSettings())
 	require.NoError(t, err, "it reads neither")
 	next.Free()
 	for _, o := range []LossOptions{

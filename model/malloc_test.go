@@ -41,7 +41,7 @@ func TestFreedMemoryIsUsedAgain(t *testing.T) {
 	least := int64(1 << 62)
 	for range 4 {
 		before := pageFaults(t)
-		s, _, err = p.Update(bg, s, batch, testSettings())
+		s, _, err = p.Learner.Update(bg, s, batch, testSettings())
 		require.NoError(t, err)
 		least = min(least, pageFaults(t)-before)
 	}

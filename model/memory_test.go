@@ -19,7 +19,7 @@ func TestNothingIsLeftOnTheDevice(t *testing.T) {
 		require.NoError(t, err)
 		_, _, err = p.Scorer.Score(bg, s, b, 1)
 		require.NoError(t, err)
-		next, _, err := p.Update(bg, twin(t, p, s), []batch.MicroBatch{b, b}, testSettings())
+		next, _, err := p.Learner.Update(bg, twin(t, p, s), []batch.MicroBatch{b, b}, testSettings())
 		require.NoError(t, err)
 		mark(t, next)
 		_, err = next.Download()
@@ -56,7 +56,7 @@ func TestConcurrentCallsTakeTurns(t *testing.T) {
 				marks[i] = err.Error()
 				return
 			}
-			next, _, err := p.Update(bg, own, []batch.MicroBatch{b}, testSettings())
+			next, _, err := p.Learner.Update(bg, own, []batch.MicroBatch{b}, testSettings())
 			if err != nil {
 				marks[i] = err.Error()
 				return

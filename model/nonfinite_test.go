@@ -59,7 +59,7 @@ func TestEitherNonFiniteSkipsTheUpdate(t *testing.T) {
 	k := testSettings()
 	k.EntropyCoefficient = 0
 	update := func(b batch.MicroBatch) (*State, UpdateMetrics) {
-		next, m, err := p.Update(bg, twin(t, p, fresh), summed([]batch.MicroBatch{scored(), b}), k)
+		next, m, err := p.Learner.Update(bg, twin(t, p, fresh), summed([]batch.MicroBatch{scored(), b}), k)
 		require.NoError(t, err)
 		return next, m
 	}
@@ -76,7 +76,7 @@ func TestEitherNonFiniteSkipsTheUpdate(t *testing.T) {
 		"loss, clipped above": {func() (*State, UpdateMetrics) { return update(clippedFrom(2e38, 1)) }, false, true},
 		"loss, clipped below": {func() (*State, UpdateMetrics) { return update(clippedFrom(-3e38, -1)) }, false, true},
 		"loss, supervised": {func() (*State, UpdateMetrics) {
-			next, m, err := p.SupervisedUpdate(bg, twin(t, p, fresh), []batch.MicroBatch{unknown}, k)
+			next, m, err := p.Learner.SupervisedUpdate(bg, twin(t, p, fresh), []batch.MicroBatch{unknown}, k)
 			require.NoError(t, err)
 			return next, m
 		}, false, true},
@@ -96,10 +96,10 @@ func TestEitherNonFiniteSkipsTheUpdate(t *testing.T) {
 	spoiled, m := update(clippedFrom(2e38, 1))
 	require.True(t, m.Skipped)
 	defer spoiled.Free()
-	one, _, err := p.Update(bg, twin(t, p, spoiled), []batch.MicroBatch{scored()}, k)
+	one, _, err := p.Learner.Update(bg, twin(t, p, spoiled), []batch.MicroBatch{scored()}, k)
 	require.NoError(t, err)
 	defer one.Free()
-	two, _, err := p.Update(bg, twin(t, p, fresh), []batch.MicroBatch{scored()}, k)
+	two, _, err := p.Learner.Update(bg, twin(t, p, fresh), []batch.MicroBatch{scored()}, k)
 	require.NoError(t, err)
 	defer two.Free()
 	require.Equal(t, mark(t, two), mark(t, one))
@@ -130,7 +130,7 @@ func TestEitherNonFiniteSkipsTheCriticsUpdate(t *testing.T) {
 				}
 				b.Columns[batch.OldValues], b.Columns[batch.Returns] = append(b.Columns[batch.OldValues], old), append(b.Columns[batch.Returns], returns)
 			}
-			next, m, err := p.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{b}, criticSettings())
+			next, m, err := p.Learner.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{b}, criticSettings())
 			require.NoError(t, err)
 			defer next.Free()
 			checkSkip(t, s, next, m.Loss, m.GradNorm, m.Skipped, c.finiteLoss, c.finiteGradient)

@@ -73,10 +73,10 @@ func TestPairFingerprintSeesBoth(t *testing.T) {
 func TestSnapshotOfAPairKeepsBits(t *testing.T) {
 	q, policy := tinyPrograms(t, tiny())
 	p, s, _ := tinyCritic(t)
-	next, _, err := q.Update(bg, twin(t, q, policy), []batch.MicroBatch{scoredBatch(t, q, policy, 1, 1)}, testSettings())
+	next, _, err := q.Learner.Update(bg, twin(t, q, policy), []batch.MicroBatch{scoredBatch(t, q, policy, 1, 1)}, testSettings())
 	require.NoError(t, err)
 	defer next.Free()
-	critic, _, err := p.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{criticBatch(t, p, s, 1)}, criticSettings())
+	critic, _, err := p.Learner.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{criticBatch(t, p, s, 1)}, criticSettings())
 	require.NoError(t, err)
 	defer critic.Free()
 	want, err := PairFingerprint(next, critic)
@@ -173,7 +173,7 @@ func TestParametersAlone(t *testing.T) {
 	require.Equal(t, x, y)
 	require.NotEqual(t, mark(t, s), mark(t, reference))
 
-	_, _, err = p.Update(bg, reference, []batch.MicroBatch{b}, testSettings())
+	_, _, err = p.Learner.Update(bg, reference, []batch.MicroBatch{b}, testSettings())
 	require.ErrorIs(t, err, ErrInput)
 	require.ErrorContains(t, err, "no moments")
 	_, err = reference.Download()

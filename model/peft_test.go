@@ -100,7 +100,7 @@ func FuzzParseLoRA(f *testing.F) {
 func TestAdapterFiles(t *testing.T) {
 	c := tinyLoRA()
 	p, base, s := adapted(t, c, tinyShapes)
-	next, _, err := p.Update(bg, twin(t, p, s), []batch.MicroBatch{scoredBatch(t, p, s, 1, 1)}, testSettings())
+	next, _, err := p.Learner.Update(bg, twin(t, p, s), []batch.MicroBatch{scoredBatch(t, p, s, 1, 1)}, testSettings())
 	require.NoError(t, err)
 	defer next.Free()
 	require.NotEqual(t, mark(t, s), mark(t, next))

@@ -110,7 +110,7 @@ func lossOnly(p *Programs) *program {
 	n, wide := p.sh.MicroBatch*p.sh.Sequence, p.net.wide
 	return &program{name: "loss", device: p.device, build: func(in *inputs) []*graph.Node {
 		lp, entropy := in.next(wide, n), in.next(wide, n)
-		l := p.policyLoss(in, lp, entropy)
+		l := p.Learner.policyLoss(in, lp, entropy)
 		return []*graph.Node{l.ByLogProb, l.ByEntropy, l.Metrics}
 	}}
 }
@@ -135,7 +135,7 @@ func runLoss(t *testing.T, p *Programs, prog *program, b packed, lp, entropy [][
 		v    []float32
 		dims []int
 	}{{shifted(lp), []int{rows * width}}, {shifted(entropy), []int{rows * width}},
-		{b.columns, []int{len(b.columns) / (rows * width), rows * width}}, {k.knobs(p.sh.Loss, supervised), []int{len(p.layout().Knobs)}}} {
+		{b.columns, []int{len(b.columns) / (rows * width), rows * width}}, {k.knobs(p.sh.Loss, supervised), []int{len(p.Learner.layout.Knobs)}}} {
 		buf, err := upload(p.device, 0, x.v, x.dims...)
 		require.NoError(t, err)
 		args = append(args, buf)
@@ -147,7 +147,7 @@ func runLoss(t *testing.T, p *Programs, prog *program, b packed, lp, entropy [][
 	for i, to := range []*[]float32{&byLogProb, &byEntropy, &metrics} {
 		n := rows * width
 		if i == 2 {
-			n = p.metricCount()
+			n = p.Learner.metricCount()
 		}
 		*to, err = download[float32](out[i], n)
 		require.NoError(t, err)
@@ -156,7 +156,7 @@ func runLoss(t *testing.T, p *Programs, prog *program, b packed, lp, entropy [][
 }
 
 // metric is the place of a metric of the loss.
-func (p *Programs) metric(name string) int { return p.layout().Metric(name) }
+func (p *Programs) metric(name string) int { return p.Learner.layout.Metric(name) }
 
 // with are the knobs of a surrogate and of the off-policy mask, if a loss has them.
 func (k Settings) with(o LossOptions) Settings {
@@ -256,11 +256,11 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 				}
 			}
 			require.NoError(t, batch.Weigh(batches, c.aggregation, 40))
-			all, tokens, err := p.packAll(batches, k.reads(p.sh.Loss, false))
+			all, tokens, err := p.Learner.packAll(batches, k.reads(p.sh.Loss, false))
 			require.NoError(t, err)
 			require.Positive(t, tokens)
 
-			metrics := make([]float64, p.metricCount())
+			metrics := make([]float64, p.Learner.metricCount())
 			row := 0
 			var largest float64
 			for _, rows := range want.ByLogProb {
@@ -319,7 +319,7 @@ func TestPolicyLossReadsTheMaskOnly(t *testing.T) {
 	k.KLCoefficient = 0.5
 	k.Knobs = terms.Knobs{terms.DualClip: 2}
 	run := func() [][]float32 {
-		all, _, err := p.packAll(batches, k.reads(p.sh.Loss, false))
+		all, _, err := p.Learner.packAll(batches, k.reads(p.sh.Loss, false))
 		require.NoError(t, err)
 		a, b, c := runLoss(t, p, prog, all[1], scores[1].logProbs, scores[1].entropies, k, false)
 		return [][]float32{a, b, c}
@@ -388,7 +388,7 @@ func TestPolicyGradientIsTheReference(t *testing.T) {
 			through := func(weights [][]float64, entropy float32) Params {
 				k := k
 				k.EntropyCoefficient = entropy
-				all, _, err := p.packAll(batches, k.reads(p.sh.Loss, true))
+				all, _, err := p.Learner.packAll(batches, k.reads(p.sh.Loss, true))
 				require.NoError(t, err)
 				row := 0
 				for i, b := range batches {
@@ -443,7 +443,7 @@ func TestSupervisedRowsBesideOthers(t *testing.T) {
 		defer p.Free()
 		prog := lossOnly(p)
 		defer prog.finalize()
-		all, _, err := p.packAll(batches, k.reads(p.sh.Loss, false))
+		all, _, err := p.Learner.packAll(batches, k.reads(p.sh.Loss, false))
 		require.NoError(t, err)
 		return runLoss(t, p, prog, all[0], scores[0].logProbs, scores[0].entropies, k, false)
 	}

@@ -34,6 +34,7 @@ func (d *Device) Programs(c Config, legal []bool, sh Shapes) (*Programs, error) 
 		}
 		p.narrower = append(p.narrower, q)
 		p.Scorer.widths = append(p.Scorer.widths, q.Scorer)
+		p.Learner.widths = append(p.Learner.widths, q.Learner)
 	}
 	return p, nil
 }
@@ -63,21 +64,14 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 	p.prepare()
 	p.Sampler.prepare()
 	p.Scorer.prepare()
-	if sh.MicroBatch > 0 {
-		key := p.microBatchKey()
-		backward := p.buildBackward
-		if c.ValueHead {
-			backward = p.buildCriticBackward
-		}
-		key.loss = sh.Loss
-		p.add(kindBackward, key, backward)
-	}
+	p.Learner.prepare()
 	return p, nil
 }
 
 // programsOf gives a core its roles.
 func programsOf(c *core) *Programs {
-	return &Programs{core: c, Sampler: &Sampler{core: c}, Scorer: newScorer(c)}
+	scorer := newScorer(c)
+	return &Programs{core: c, Sampler: &Sampler{core: c}, Scorer: scorer, Learner: newLearner(scorer)}
 }
 
 // prepare makes the table of programs, with those that work tensor by tensor. The caller holds run.
@@ -98,16 +92,6 @@ func (p *core) prepare() {
 		}
 		ofBase(kindBaseFingerprint, buildFingerprint)
 		ofBase(kindBaseFill, buildFill)
-	}
-	if p.sh.MicroBatch > 0 {
-		p.addBundled(kindSquare, p.bundles, programKey{}, buildSquare)
-		p.addBundled(kindApply, p.bundles, programKey{}, buildApply)
-		if p.device.bundled > 1 {
-			p.addBundled(kindZeros, p.bundles, programKey{}, buildZeros)
-		}
-		if p.sh.Sharded {
-			p.addEach(kindAdd, buildAdd)
-		}
 	}
 }
 

@@ -29,7 +29,7 @@ func TestPRM(t *testing.T) {
 	_, err = PairFingerprint(prm, policy)
 	require.ErrorIs(t, err, ErrInput)
 
-	next, m, err := p.Update(bg, twin(t, p, prm), []batch.MicroBatch{b}, testSettings())
+	next, m, err := p.Learner.Update(bg, twin(t, p, prm), []batch.MicroBatch{b}, testSettings())
 	require.NoError(t, err)
 	defer next.Free()
 	require.Zero(t, m.RatioMax)
@@ -94,12 +94,12 @@ func TestPromises(t *testing.T) {
 	require.NoError(t, batch.Weigh([]batch.MicroBatch{b}, loss.TokenMean, 0))
 	k := criticSettings()
 	k.Clip = 0.5
-	_, err = p.CriticGradient([]batch.MicroBatch{b}, k)
+	_, err = p.Learner.CriticGradient([]batch.MicroBatch{b}, k)
 	require.ErrorIs(t, err, ErrInput, "logits have no clip")
 	k.Clip = 0
 	before := want
 	for step := range 20 {
-		next, m, err := p.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{b}, k)
+		next, m, err := p.Learner.CriticUpdate(bg, twin(t, p, s), []batch.MicroBatch{b}, k)
 		require.NoError(t, err)
 		defer next.Free()
 		s = next

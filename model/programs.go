@@ -10,7 +10,6 @@ import (
 	"github.com/gomlx/compute"
 
 	"github.com/reprise-rl/reprise/infra/malloc"
-	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // named returns the kind's name. A critic's programs have other names than the policy's,
@@ -32,6 +31,8 @@ type Programs struct {
 	Sampler *Sampler
 	// Scorer scores them, or values them.
 	Scorer *Scorer
+	// Learner trains on them.
+	Learner *Learner
 
 	narrower []*Programs // with the programs of Shapes.Narrower alone
 }
@@ -47,23 +48,6 @@ type core struct {
 	bundles []bundle // of the tensors of c
 	k       int      // the device that they run on
 	legal   tables   // [V] float32, 0 or −Inf; none of a critic
-}
-
-// of are the programs for micro-batches of the width that b has.
-func (p *Programs) of(b batch.MicroBatch) (*Programs, error) {
-	i, err := p.Scorer.place(b)
-	if err != nil || i == 0 {
-		return p, err
-	}
-	return p.narrower[i-1], nil
-}
-
-// at are the programs as they run on device k, on which spread has been.
-func (p *Programs) at(k int) *Programs {
-	q := *p
-	q.Scorer = p.Scorer.at(k)
-	q.core = q.Scorer.core
-	return &q
 }
 
 // largeModel is the bytes of weights from which the memory that a CPU frees must go back to

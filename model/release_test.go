@@ -48,7 +48,7 @@ func TestFreedProgramsAreReleased(t *testing.T) {
 		require.NoError(t, err)
 		logProbs, entropy, err := p.Scorer.Score(bg, s, b, 1)
 		require.NoError(t, err)
-		next, _, err := p.Update(bg, twin(t, p, s), []batch.MicroBatch{b}, testSettings())
+		next, _, err := p.Learner.Update(bg, twin(t, p, s), []batch.MicroBatch{b}, testSettings())
 		require.NoError(t, err)
 		defer next.Free()
 		return []any{out, logProbs, entropy, mark(t, next)}

@@ -45,7 +45,7 @@ func (c *shards) width() int { return min(c.devices, c.of, c.batches) }
 
 // addShards adds what the devices have summed up to the total, in the order of the devices, and frees
 // it there. The total of a tensor is on its owner. The caller holds run.
-func (p *Programs) addShards(total *accumulated, sums []accumulated, owner []int) error {
+func (p *Learner) addShards(total *accumulated, sums []accumulated, owner []int) error {
 	metrics, err := p.metricsOf(total, sums)
 	if err != nil || metrics == nil {
 		return err
@@ -73,7 +73,7 @@ func (p *Programs) addShards(total *accumulated, sums []accumulated, owner []int
 }
 
 // metricsOf adds the metrics of shards to those of the total; nil if no shard has any.
-func (p *Programs) metricsOf(total *accumulated, sums []accumulated) (out []float32, err error) {
+func (p *Learner) metricsOf(total *accumulated, sums []accumulated) (out []float32, err error) {
 	n := p.metricCount()
 	for k := range sums {
 		if sums[k].grads == nil {
@@ -98,7 +98,7 @@ func (p *Programs) metricsOf(total *accumulated, sums []accumulated) (out []floa
 }
 
 // addTensor adds tensor i of device k's sum to the total on its owner.
-func (p *Programs) addTensor(total, shard []compute.Buffer, k, owner, i int) error {
+func (p *Learner) addTensor(total, shard []compute.Buffer, k, owner, i int) error {
 	if k != owner {
 		here, err := shard[i].CopyToDevice(p.device.numbers[owner])
 		if err != nil {
@@ -126,9 +126,9 @@ func (p *Programs) addTensor(total, shard []compute.Buffer, k, owner, i int) err
 }
 
 // addMetrics adds the metrics of a shard to those of the shards before it, in float32.
-func (p *Programs) addMetrics(before, shard []float32) []float32 {
+func (p *Learner) addMetrics(before, shard []float32) []float32 {
 	out := make([]float32, len(shard))
-	for i, m := range p.layout().Metrics {
+	for i, m := range p.layout.Metrics {
 		if out[i] = before[i] + shard[i]; m.Largest {
 			out[i] = max(before[i], shard[i])
 		}

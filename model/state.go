@@ -266,7 +266,7 @@ func (p *core) check(s *State) error {
 }
 
 // ownersOf are the owners of the bundles of a state's tensors.
-func (p *Programs) ownersOf(s *State) []int {
+func (p *Learner) ownersOf(s *State) []int {
 	out := make([]int, len(p.bundles))
 	for b, of := range p.bundles {
 		out[b] = s.owner[of[0]]

@@ -24,12 +24,12 @@ type report struct {
 // micro-batches that were added so far, in the device's memory, 4 bytes a parameter, and in
 // shards 8. M is what the step tells: UpdateMetrics or CriticMetrics.
 //
-// [Programs.Gradient] and [Programs.CriticGradient] begin one. Add is called until none is Left,
+// [Learner.Gradient] and [Learner.CriticGradient] begin one. Add is called until none is Left,
 // then Apply. However long it lies between two calls, the bits are those of
-// [Programs.Update]: a sum is a left fold over the micro-batches in their order, or with Shard
+// [Learner.Update]: a sum is a left fold over the micro-batches in their order, or with Shard
 // over those of a shard. It is not safe for concurrent use.
 type Gradient[M any] struct {
-	p       *Programs
+	p       *Learner
 	state   *State // of the micro-batches added so far; nil before the first
 	batches []packed
 	added   int // of batches
@@ -43,7 +43,7 @@ type Gradient[M any] struct {
 }
 
 // newGradient begins a step.
-func newGradient[M any](p *Programs, batches []packed, how pass, o Optimizer, tell func(report) M) *Gradient[M] {
+func newGradient[M any](p *Learner, batches []packed, how pass, o Optimizer, tell func(report) M) *Gradient[M] {
 	devices := p.device.Count()
 	return &Gradient[M]{
 		p: p, batches: batches, how: how, o: o, tell: tell,
@@ -81,7 +81,7 @@ func (g *Gradient[M]) Add(ctx context.Context, s *State) error {
 	}
 	next := g.order.next()
 	if err == nil {
-		err = g.p.spread(s, g.order.width(), g.p.Scorer.tables()...)
+		err = g.p.spread(s, g.order.width(), g.p.scorer.tables()...)
 	}
 	if err == nil {
 		err = g.p.device.deal(len(next), func(k, at int) error {
@@ -107,7 +107,7 @@ func (g *Gradient[M]) Add(ctx context.Context, s *State) error {
 	return nil
 }
 
-// Apply makes the step and returns the next state, in the memory of s; see [Programs.Update].
+// Apply makes the step and returns the next state, in the memory of s; see [Learner.Update].
 // The sums are freed, whatever it returns.
 func (g *Gradient[M]) Apply(s *State) (next *State, m M, err error) {
 	g.p.device.run.Lock()
@@ -193,12 +193,12 @@ func (in backwardInputs) free() {
 }
 
 // backward adds one micro-batch's gradients to acc. The caller holds run.
-func (p *Programs) backward(s *State, b packed, how pass, acc *accumulated) error {
+func (p *Learner) backward(s *State, b packed, how pass, acc *accumulated) error {
 	prog, err := p.program(kindBackward)
 	if err != nil {
 		return err
 	}
-	f, err := p.Scorer.forward(s, b.ids, how.temperature)
+	f, err := p.scorer.forward(s, b.ids, how.temperature)
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (p *Programs) backward(s *State, b packed, how pass, acc *accumulated) erro
 	if err != nil {
 		return err
 	}
-	args = append(args, f.inputs(p.Scorer)...)
+	args = append(args, f.inputs(p.scorer)...)
 	args = append(append(args, f.scores...), f.saved...)
 	args = append(args, in.columns, in.knobs, in.first)
 	args = append(append(args, acc.grads...), metrics)

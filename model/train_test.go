@@ -44,11 +44,11 @@ func TestGradient(t *testing.T) {
 		between()
 	}
 
-	whole, want, err := p.Update(bg, twin(t, p, s), policy, testSettings())
+	whole, want, err := p.Learner.Update(bg, twin(t, p, s), policy, testSettings())
 	require.NoError(t, err)
 	defer whole.Free()
 	for _, batches := range [][]batch.MicroBatch{policy, padded(policy)} {
-		g, err := p.Gradient(batches, testSettings())
+		g, err := p.Learner.Gradient(batches, testSettings())
 		require.NoError(t, err)
 		own := twin(t, p, s)
 		add(g, own)
@@ -59,11 +59,11 @@ func TestGradient(t *testing.T) {
 		require.Equal(t, want, m)
 	}
 
-	wholeCritic, wantCritic, err := q.CriticUpdate(bg, twin(t, q, c), critic, criticSettings())
+	wholeCritic, wantCritic, err := q.Learner.CriticUpdate(bg, twin(t, q, c), critic, criticSettings())
 	require.NoError(t, err)
 	defer wholeCritic.Free()
 	for _, batches := range [][]batch.MicroBatch{critic, padded(critic)} {
-		g, err := q.CriticGradient(batches, criticSettings())
+		g, err := q.Learner.CriticGradient(batches, criticSettings())
 		require.NoError(t, err)
 		own := twin(t, q, c)
 		add(g, own)
@@ -80,13 +80,13 @@ func TestGradientErrors(t *testing.T) {
 	p, s := tinyPrograms(t, tiny())
 	b := scoredBatch(t, p, s, 1, 1)
 	begin := func() *Gradient[UpdateMetrics] {
-		g, err := p.Gradient([]batch.MicroBatch{b, b}, testSettings())
+		g, err := p.Learner.Gradient([]batch.MicroBatch{b, b}, testSettings())
 		require.NoError(t, err)
 		return g
 	}
-	_, err := p.Gradient(nil, testSettings())
+	_, err := p.Learner.Gradient(nil, testSettings())
 	require.ErrorIs(t, err, ErrInput)
-	_, err = p.CriticGradient([]batch.MicroBatch{b}, criticSettings())
+	_, err = p.Learner.CriticGradient([]batch.MicroBatch{b}, criticSettings())
 	require.ErrorIs(t, err, ErrInput)
 	alive := pjrt.BuffersAlive()
 
@@ -133,7 +133,7 @@ func TestGradientOfFreedPrograms(t *testing.T) {
 	p, err := testDevice(t).Programs(tiny(), nil, tinyShapes)
 	require.NoError(t, err)
 	b := scoredBatch(t, p, s, 1, 1)
-	g, err := p.Gradient([]batch.MicroBatch{b, b}, testSettings())
+	g, err := p.Learner.Gradient([]batch.MicroBatch{b, b}, testSettings())
 	require.NoError(t, err)
 	require.NoError(t, g.Add(bg, s))
 	p.Free()

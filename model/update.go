@@ -78,6 +78,63 @@ type UpdateMetrics struct {
 	Tokens int
 }
 
+// Learner makes optimizer steps of a policy or a critic. It has the programs of Shapes.MicroBatch that
+// sum up gradients and apply them.
+type Learner struct {
+	*core
+	scorer *Scorer      // the loss reads its log-probs or values
+	layout terms.Layout // what the programs of the loss read and report
+	// widths are the learners of micro-batches, by width: it itself, and those of Shapes.Narrower.
+	widths []*Learner
+}
+
+func newLearner(scorer *Scorer) *Learner {
+	p := &Learner{core: scorer.core, scorer: scorer, layout: scorer.sh.Loss.PolicyLayout()}
+	if p.c.ValueHead {
+		p.layout = p.sh.Loss.CriticLayout()
+	}
+	p.widths = []*Learner{p}
+	return p
+}
+
+// prepare adds the learner's programs. The caller holds run.
+func (p *Learner) prepare() {
+	if p.sh.MicroBatch == 0 {
+		return
+	}
+	p.addBundled(kindSquare, p.bundles, programKey{}, buildSquare)
+	p.addBundled(kindApply, p.bundles, programKey{}, buildApply)
+	if p.device.bundled > 1 {
+		p.addBundled(kindZeros, p.bundles, programKey{}, buildZeros)
+	}
+	if p.sh.Sharded {
+		p.addEach(kindAdd, buildAdd)
+	}
+	key, backward := p.microBatchKey(), p.buildBackward
+	key.loss = p.sh.Loss
+	if p.c.ValueHead {
+		backward = p.buildCriticBackward
+	}
+	p.add(kindBackward, key, backward)
+}
+
+// of is the learner of micro-batches of the width that b has.
+func (p *Learner) of(b batch.MicroBatch) (*Learner, error) {
+	i, err := p.scorer.place(b)
+	if err != nil {
+		return nil, err
+	}
+	return p.widths[i], nil
+}
+
+// at is the learner as it runs on device k, on which spread has been.
+func (p *Learner) at(k int) *Learner {
+	q := *p
+	q.scorer = p.scorer.at(k)
+	q.core = q.scorer.core
+	return &q
+}
+
 // Update applies one AdamW step on a minibatch, given as micro-batches in order,
 // with the policy-gradient loss (losses.Policy). PPO's and GRPO's, by default, is
 //
@@ -95,7 +152,7 @@ type UpdateMetrics struct {
 // set; that is not an error. An error leaves the old state as it was, unless it is an
 // ErrConsumed: then the update failed while it wrote, and there is no state any more. The
 // context is checked before each micro-batch; a running program is not interrupted.
-func (p *Programs) Update(ctx context.Context, s *State, batches []batch.MicroBatch, k Settings) (*State, UpdateMetrics, error) {
+func (p *Learner) Update(ctx context.Context, s *State, batches []batch.MicroBatch, k Settings) (*State, UpdateMetrics, error) {
 	st, m, err := p.update(ctx, s, batches, k, false)
 	if err != nil {
 		return nil, UpdateMetrics{}, fmt.Errorf("update: %w", err)
@@ -104,7 +161,7 @@ func (p *Programs) Update(ctx context.Context, s *State, batches []batch.MicroBa
 }
 
 // Gradient begins a step of Update, whose micro-batches are then added one by one.
-func (p *Programs) Gradient(batches []batch.MicroBatch, k Settings) (*Gradient[UpdateMetrics], error) {
+func (p *Learner) Gradient(batches []batch.MicroBatch, k Settings) (*Gradient[UpdateMetrics], error) {
 	g, err := p.gradient(batches, k, false)
 	if err != nil {
 		return nil, fmt.Errorf("gradient: %w", err)
@@ -115,7 +172,7 @@ func (p *Programs) Gradient(batches []batch.MicroBatch, k Settings) (*Gradient[U
 // SupervisedUpdate is Update with the negative log-likelihood of the masked tokens
 // instead of the surrogate, and with the same entropy term. It does not read old
 // log-probs, advantages, reference log-probs or clips.
-func (p *Programs) SupervisedUpdate(ctx context.Context, s *State, batches []batch.MicroBatch, k Settings) (*State, UpdateMetrics, error) {
+func (p *Learner) SupervisedUpdate(ctx context.Context, s *State, batches []batch.MicroBatch, k Settings) (*State, UpdateMetrics, error) {
 	st, m, err := p.update(ctx, s, batches, k, true)
 	if err != nil {
 		return nil, UpdateMetrics{}, fmt.Errorf("supervised update: %w", err)
@@ -172,12 +229,12 @@ func (k *Settings) check(l LossOptions) error {
 	return k.checkTerms(l)
 }
 
-func (p *Programs) update(ctx context.Context, s *State, batches []batch.MicroBatch, k Settings, supervised bool) (*State, UpdateMetrics, error) {
+func (p *Learner) update(ctx context.Context, s *State, batches []batch.MicroBatch, k Settings, supervised bool) (*State, UpdateMetrics, error) {
 	g, err := p.gradient(batches, k, supervised)
 	return train(ctx, s, g, err)
 }
 
-func (p *Programs) gradient(batches []batch.MicroBatch, k Settings, supervised bool) (*Gradient[UpdateMetrics], error) {
+func (p *Learner) gradient(batches []batch.MicroBatch, k Settings, supervised bool) (*Gradient[UpdateMetrics], error) {
 	if err := p.checkRole(false); err != nil {
 		return nil, err
 	}
@@ -199,7 +256,7 @@ func (p *Programs) gradient(batches []batch.MicroBatch, k Settings, supervised b
 				BehaviourKL: r.metrics[terms.BehaviourKL], ApproxKL: r.metrics[terms.ApproxKL],
 				GradNorm: r.norm, Skipped: r.skipped, Tokens: tokens,
 			}
-			for _, own := range p.layout().Own() {
+			for _, own := range p.layout.Own() {
 				if m.Own == nil {
 					m.Own = map[string]float64{}
 				}

@@ -53,9 +53,9 @@ func TestUpdateIsDeterministicAndTheFirstRatioIsOne(t *testing.T) {
 	batches := []batch.MicroBatch{scoredBatch(t, p, s, 1, 0.7), scoredBatch(t, p, s, 2, 0.7)}
 	k := testSettings()
 	k.Temperature = 0.7
-	one, m, err := p.Update(bg, twin(t, p, s), batches, k)
+	one, m, err := p.Learner.Update(bg, twin(t, p, s), batches, k)
 	require.NoError(t, err)
-	two, m2, err := p.Update(bg, twin(t, p, s), batches, k)
+	two, m2, err := p.Learner.Update(bg, twin(t, p, s), batches, k)
 	require.NoError(t, err)
 	require.Equal(t, m, m2)
 	require.Equal(t, mark(t, one), mark(t, two))
@@ -71,7 +71,7 @@ func TestUpdateIsDeterministicAndTheFirstRatioIsOne(t *testing.T) {
 	require.Equal(t, int64(1), one.Step())
 
 	// At the new parameters the ratios have moved.
-	three, m3, err := p.Update(bg, twin(t, p, one), batches, k)
+	three, m3, err := p.Learner.Update(bg, twin(t, p, one), batches, k)
 	require.NoError(t, err)
 	require.Greater(t, m3.RatioMax, 0.0)
 	require.Greater(t, m3.ApproxKL, 0.0)
@@ -80,7 +80,7 @@ func TestUpdateIsDeterministicAndTheFirstRatioIsOne(t *testing.T) {
 	// The order of micro-batches and pad rows are part of the bits; what is beside
 	// the batch is not: pad rows and empty micro-batches change nothing.
 	padded := []batch.MicroBatch{batches[0], {}, batches[1]}
-	four, _, err := p.Update(bg, twin(t, p, s), padded, k)
+	four, _, err := p.Learner.Update(bg, twin(t, p, s), padded, k)
 	require.NoError(t, err)
 	require.Equal(t, mark(t, one), mark(t, four))
 	for _, x := range []*State{one, two, three, four} {
@@ -92,12 +92,12 @@ func TestRowWeightZeroIsAPadRow(t *testing.T) {
 	p, s := tinyPrograms(t, tiny())
 	b := scoredBatch(t, p, s, 1, 1)
 	b.RowWeights = []float32{1, 1, 0}
-	whole, m, err := p.Update(bg, twin(t, p, s), []batch.MicroBatch{b}, testSettings())
+	whole, m, err := p.Learner.Update(bg, twin(t, p, s), []batch.MicroBatch{b}, testSettings())
 	require.NoError(t, err)
 	defer whole.Free()
 	require.Equal(t, 7, m.Tokens)
 	cut := batch.MicroBatch{IDs: b.IDs[:2], Lengths: b.Lengths[:2], Mask: b.Mask[:2], Columns: batch.Columns{batch.OldLogProbs: b.Columns[batch.OldLogProbs][:2], batch.Advantages: b.Columns[batch.Advantages][:2]}}
-	without, _, err := p.Update(bg, twin(t, p, s), []batch.MicroBatch{cut}, testSettings())
+	without, _, err := p.Learner.Update(bg, twin(t, p, s), []batch.MicroBatch{cut}, testSettings())
 	require.NoError(t, err)
 	defer without.Free()
 	require.Equal(t, mark(t, whole), mark(t, without))
@@ -107,7 +107,7 @@ func TestSnapshotRoundTripKeepsBits(t *testing.T) {
 	c := tiny()
 	c.TieEmbeddings = false
 	p, s := tinyPrograms(t, c)
-	next, _, err := p.Update(bg, twin(t, p, s), []batch.MicroBatch{scoredBatch(t, p, s, 1, 1)}, testSettings())
+	next, _, err := p.Learner.Update(bg, twin(t, p, s), []batch.MicroBatch{scoredBatch(t, p, s, 1, 1)}, testSettings())
 	require.NoError(t, err)
 	defer next.Free()
 	snap, err := next.Download()
@@ -168,7 +168,7 @@ func TestStateFingerprintSeesEveryPart(t *testing.T) {
 
 func TestNonFiniteUpdatesAreSkipped(t *testing.T) {
 	p, s := tinyPrograms(t, tiny())
-	first, _, err := p.Update(bg, twin(t, p, s), []batch.MicroBatch{scoredBatch(t, p, s, 1, 1)}, testSettings())
+	first, _, err := p.Learner.Update(bg, twin(t, p, s), []batch.MicroBatch{scoredBatch(t, p, s, 1, 1)}, testSettings())
 	require.NoError(t, err)
 	defer first.Free()
 	for name, spoil := range map[string]func(*batch.MicroBatch){
@@ -178,7 +178,7 @@ func TestNonFiniteUpdatesAreSkipped(t *testing.T) {
 	} {
 		good, b := scoredBatch(t, p, first, 2, 1), scoredBatch(t, p, first, 1, 1)
 		spoil(&b)
-		next, m, err := p.Update(bg, twin(t, p, first), []batch.MicroBatch{good, b}, testSettings())
+		next, m, err := p.Learner.Update(bg, twin(t, p, first), []batch.MicroBatch{good, b}, testSettings())
 		require.NoError(t, err, name)
 		require.True(t, m.Skipped, name)
 		require.Equal(t, first.Step(), next.Step())
@@ -203,12 +203,12 @@ func TestBadBatchesAreRefused(t *testing.T) {
 	} {
 		b, k := batchOf(randomRows(1, p.c, 3, 7), 1), testSettings()
 		spoil(&b, &k)
-		_, _, err := p.Update(bg, s, []batch.MicroBatch{b}, k)
+		_, _, err := p.Learner.Update(bg, s, []batch.MicroBatch{b}, k)
 		require.ErrorIs(t, err, ErrInput, name)
 	}
 	done, cancel := context.WithCancel(bg)
 	cancel()
-	_, _, err := p.Update(done, s, []batch.MicroBatch{batchOf(randomRows(1, p.c, 3, 7), 1)}, testSettings())
+	_, _, err := p.Learner.Update(done, s, []batch.MicroBatch{batchOf(randomRows(1, p.c, 3, 7), 1)}, testSettings())
 	require.ErrorIs(t, err, context.Canceled)
 	other, err := testDevice(t).Programs(benchConfig(), nil, Shapes{MicroBatch: 1, Sequence: 4})
 	require.NoError(t, err)
@@ -236,7 +236,7 @@ func TestAdamW(t *testing.T) {
 		}
 		norm := math.Sqrt(square)
 		scale := math.Min(1, float64(k.MaxGradNorm)/(norm+1e-6))
-		next, m, err := p.Update(bg, state, []batch.MicroBatch{b}, k)
+		next, m, err := p.Learner.Update(bg, state, []batch.MicroBatch{b}, k)
 		require.NoError(t, err)
 		t.Cleanup(next.Free)
 		require.InEpsilon(t, norm, m.GradNorm, 1e-5)
@@ -277,7 +277,7 @@ func TestSupervisedUpdateLearns(t *testing.T) {
 	var first, last float64
 	state := s
 	for i := range 60 {
-		next, m, err := p.SupervisedUpdate(bg, state, []batch.MicroBatch{b}, k)
+		next, m, err := p.Learner.SupervisedUpdate(bg, state, []batch.MicroBatch{b}, k)
 		require.NoError(t, err)
 		state = next
 		if i == 0 {

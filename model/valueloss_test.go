@@ -31,7 +31,7 @@ func valueLossOnly(p *Programs) *program {
 	n, wide := p.sh.MicroBatch*p.sh.Sequence, p.net.wide
 	return &program{name: "value loss", device: p.device, build: func(in *inputs) []*graph.Node {
 		values := in.next(wide, n)
-		by, metrics := p.valueLoss(in, values)
+		by, metrics := p.Learner.valueLoss(in, values)
 		return []*graph.Node{by, metrics}
 	}}
 }
@@ -55,9 +55,9 @@ func TestValueLossIsTheReference(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, clip > 0, want.ClipFraction > 0)
 			require.NoError(t, batch.Weigh(batches, a, 0))
-			all, _, err := p.packAll(batches, k.reads(p.sh.Loss))
+			all, _, err := p.Learner.packAll(batches, k.reads(p.sh.Loss))
 			require.NoError(t, err)
-			metrics := make([]float64, p.metricCount())
+			metrics := make([]float64, p.Learner.metricCount())
 			row := 0
 			for i, b := range all {
 				by, m := runValueLoss(t, p, prog, b, values[i], k)
@@ -101,7 +101,7 @@ func runValueLoss(t *testing.T, p *Programs, prog *program, b packed, values [][
 	defer free(out)
 	byValue, err = download[float32](out[0], n)
 	require.NoError(t, err)
-	metrics, err = download[float32](out[1], p.metricCount())
+	metrics, err = download[float32](out[1], p.Learner.metricCount())
 	require.NoError(t, err)
 	return byValue, metrics
 }

@@ -63,10 +63,10 @@ func TestCriticOfThreeValues(t *testing.T) {
 	}
 	k := criticSettings()
 	k.WeightDecay = 0
-	first, m, err := one.CriticUpdate(bg, twin(t, one, s), []batch.MicroBatch{b}, k)
+	first, m, err := one.Learner.CriticUpdate(bg, twin(t, one, s), []batch.MicroBatch{b}, k)
 	require.NoError(t, err)
 	defer first.Free()
-	second, n, err := three.CriticUpdate(bg, twin(t, three, state), []batch.MicroBatch{alone}, k)
+	second, n, err := three.Learner.CriticUpdate(bg, twin(t, three, state), []batch.MicroBatch{alone}, k)
 	require.NoError(t, err)
 	defer second.Free()
 	require.InDelta(t, m.Loss, n.Loss, 1e-6)
@@ -83,7 +83,7 @@ func TestCriticOfThreeValues(t *testing.T) {
 		require.InDeltaSlice(t, x.M.Values[i], y.M.Values[i], 1e-6, params.Config.Tensors()[i].Name)
 	}
 
-	_, err = three.CriticGradient([]batch.MicroBatch{b}, k)
+	_, err = three.Learner.CriticGradient([]batch.MicroBatch{b}, k)
 	require.ErrorIs(t, err, ErrInput, "one number a token, for a head of three")
 	_, err = three.Load(s.NewCritic(1))
 	require.ErrorIs(t, err, ErrInput)

@@ -56,12 +56,12 @@ func TestNarrowerMicroBatches(t *testing.T) {
 	update := func(batches []batch.MicroBatch) (UpdateMetrics, CriticMetrics) {
 		own, err := p.NewState(tinyParams(tiny()))
 		require.NoError(t, err)
-		own, m, err := p.Update(t.Context(), own, batches, testSettings())
+		own, m, err := p.Learner.Update(t.Context(), own, batches, testSettings())
 		require.NoError(t, err)
 		own.Free()
 		critic, err := q.NewState(trainedCritic())
 		require.NoError(t, err)
-		critic, c, err := q.CriticUpdate(t.Context(), critic, batches, criticSettings())
+		critic, c, err := q.Learner.CriticUpdate(t.Context(), critic, batches, criticSettings())
 		require.NoError(t, err)
 		critic.Free()
 		return m, c

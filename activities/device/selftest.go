@@ -51,7 +51,7 @@ func (w *work) selfTest(ctx context.Context, run activities.Run, second bool) er
 		}
 		batches, knobs := w.selfTestRows(shapes, draws), modelSettings(settings, settings.Update.LearningRate)
 		if err := w.repeats(ctx, "an update", p, func(probe *model.State) (string, *model.State, error) {
-			next, m, err := p.Update(ctx, probe, batches, knobs)
+			next, m, err := p.Learner.Update(ctx, probe, batches, knobs)
 			return fmt.Sprint(m), next, err
 		}); err != nil {
 			return err
@@ -63,7 +63,7 @@ func (w *work) selfTest(ctx context.Context, run activities.Run, second bool) er
 			return err
 		}
 		return updatesAgree(ctx, w, "an update", p, batches, func(b []batch.MicroBatch) (*model.Gradient[model.UpdateMetrics], error) {
-			return p.Gradient(b, knobs)
+			return p.Learner.Gradient(b, knobs)
 		})
 	}); err != nil || !second {
 		return err
@@ -79,12 +79,12 @@ func (w *work) selfTest(ctx context.Context, run activities.Run, second bool) er
 		}
 		if w.Train.Credit.PRM() {
 			return updatesAgree(ctx, w, "an update of the process reward model", c, batches, func(b []batch.MicroBatch) (*model.Gradient[model.UpdateMetrics], error) {
-				return c.Gradient(b, prmSettings(settings))
+				return c.Learner.Gradient(b, prmSettings(settings))
 			})
 		}
 		knobs := criticSettings(settings)
 		if err := w.repeats(ctx, "an update of the critic", c, func(probe *model.State) (string, *model.State, error) {
-			next, m, err := c.CriticUpdate(ctx, probe, batches, knobs)
+			next, m, err := c.Learner.CriticUpdate(ctx, probe, batches, knobs)
 			return fmt.Sprint(m), next, err
 		}); err != nil {
 			return err
@@ -93,7 +93,7 @@ func (w *work) selfTest(ctx context.Context, run activities.Run, second bool) er
 			return err
 		}
 		return updatesAgree(ctx, w, "an update of the critic", c, batches, func(b []batch.MicroBatch) (*model.Gradient[model.CriticMetrics], error) {
-			return c.CriticGradient(b, knobs)
+			return c.Learner.CriticGradient(b, knobs)
 		})
 	})
 }

@@ -243,10 +243,10 @@ func (u *update) next(ctx context.Context, w *work, b *begunUpdate) error {
 			return err
 		}
 		if critic {
-			if b.critic, err = u.critic.CriticGradient(batches, u.value); err == nil {
+			if b.critic, err = u.critic.Learner.CriticGradient(batches, u.value); err == nil {
 				err = b.critic.Shard(u.shards)
 			}
-		} else if b.policy, err = u.policy.Gradient(batches, u.settings); err == nil {
+		} else if b.policy, err = u.policy.Learner.Gradient(batches, u.settings); err == nil {
 			err = b.policy.Shard(u.shards)
 		}
 		if err != nil {

@@ -213,7 +213,7 @@ func (w *work) teach(ctx context.Context, s store.Store, in activities.WarmStart
 		if err != nil {
 			return out, fmt.Errorf("transcripts of step %d: %w", out.Steps, err)
 		}
-		next, m, err := p.SupervisedUpdate(ctx, w.engine.state, w.transcriptBatches(examples), model.Settings{
+		next, m, err := p.Learner.SupervisedUpdate(ctx, w.engine.state, w.transcriptBatches(examples), model.Settings{
 			Optimizer:   model.Optimizer{LearningRate: float32(ws.LearningRate), Beta1: 0.9, Beta2: 0.999, AdamEpsilon: 1e-8, MaxGradNorm: 1},
 			Temperature: 1,
 		})

@@ -87,7 +87,7 @@ func (d *dealt) play(ctx context.Context) error {
 
 // update is one optimizer step in shards.
 func (d *dealt) update(ctx context.Context) error {
-	g, err := d.programs.Gradient(d.batches, model.Settings{Optimizer: speed.Optimizer, ClipLow: 0.2, ClipHigh: 0.28, Temperature: 1})
+	g, err := d.programs.Learner.Gradient(d.batches, model.Settings{Optimizer: speed.Optimizer, ClipLow: 0.2, ClipHigh: 0.28, Temperature: 1})
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (u *updates) update(p *model.Programs, batches []batch.MicroBatch, edit fun
 		edit(&k)
 	}
 	return func(ctx context.Context) error {
-		next, _, err := p.Update(ctx, u.policy, batches, k)
+		next, _, err := p.Learner.Update(ctx, u.policy, batches, k)
 		if err == nil {
 			u.policy = next
 		}
@@ -113,7 +113,7 @@ func (u *updates) values(batches []batch.MicroBatch) func(context.Context) error
 
 func (u *updates) criticUpdate(batches []batch.MicroBatch) func(context.Context) error {
 	return func(ctx context.Context) error {
-		next, _, err := u.critics.CriticUpdate(ctx, u.critic, batches, model.CriticSettings{Optimizer: speed.Optimizer, Clip: 0.5})
+		next, _, err := u.critics.Learner.CriticUpdate(ctx, u.critic, batches, model.CriticSettings{Optimizer: speed.Optimizer, Clip: 0.5})
 		if err == nil {
 			u.critic = next
 		}

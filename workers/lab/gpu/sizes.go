@@ -112,7 +112,7 @@ func (w *work) free() {
 }
 
 func (w *work) update(ctx context.Context, batches []batch.MicroBatch) (model.UpdateMetrics, error) {
-	next, metrics, err := w.programs.Update(ctx, w.state, batches, model.Settings{
+	next, metrics, err := w.programs.Learner.Update(ctx, w.state, batches, model.Settings{
 		Optimizer: speed.Optimizer, ClipLow: 0.2, ClipHigh: 0.28, Temperature: 1,
 	})
 	w.state = next // nil after an error: an update consumes its state

@@ -165,7 +165,7 @@ func (s *subject) score(ctx context.Context) error {
 
 func (s *subject) update(ctx context.Context) error {
 	s.clock.start()
-	next, metrics, err := s.programs.Update(ctx, s.state, s.batches, s.settings)
+	next, metrics, err := s.programs.Learner.Update(ctx, s.state, s.batches, s.settings)
 	s.clock.stop()
 	if err != nil {
 		return err
