@@ -27,7 +27,7 @@ func (w *work) agree(ctx context.Context, named string, gave []string) error {
 }
 
 // generationsAgree has each device generate for the same prompts: one pass or block each.
-func (w *work) generationsAgree(ctx context.Context, p *model.Programs, in model.GenerateInput) error {
+func (w *work) generationsAgree(ctx context.Context, p *model.Sampler, in model.GenerateInput) error {
 	n := w.engine.device.Count()
 	if n == 1 {
 		return nil
@@ -46,7 +46,7 @@ func (w *work) generationsAgree(ctx context.Context, p *model.Programs, in model
 		return fmt.Errorf("self-test: %w", err)
 	}
 	defer probe.Free()
-	got, err := p.Sampler.Generate(ctx, probe, all)
+	got, err := p.Generate(ctx, probe, all)
 	if err != nil {
 		return fmt.Errorf("self-test: %w", err)
 	}
@@ -58,7 +58,7 @@ func (w *work) generationsAgree(ctx context.Context, p *model.Programs, in model
 }
 
 // scoresAgree has each device score the same micro-batch, by a policy or a critic.
-func (w *work) scoresAgree(ctx context.Context, p *model.Programs, b batch.MicroBatch) error {
+func (w *work) scoresAgree(ctx context.Context, p *model.Scorer, b batch.MicroBatch) error {
 	n := w.engine.device.Count()
 	if n == 1 {
 		return nil
@@ -70,7 +70,7 @@ func (w *work) scoresAgree(ctx context.Context, p *model.Programs, b batch.Micro
 	defer probe.Free()
 	gave, batches := make([]string, n), slices.Repeat([]batch.MicroBatch{b}, n)
 	if p.Config().ValueHead {
-		values, err := p.Scorer.ValuesAll(ctx, probe, batches)
+		values, err := p.ValuesAll(ctx, probe, batches)
 		if err != nil {
 			return fmt.Errorf("self-test: %w", err)
 		}
@@ -79,7 +79,7 @@ func (w *work) scoresAgree(ctx context.Context, p *model.Programs, b batch.Micro
 		}
 		return w.agree(ctx, "scoring of the critic", gave)
 	}
-	scores, err := p.Scorer.ScoreAll(ctx, probe, batches, 1)
+	scores, err := p.ScoreAll(ctx, probe, batches, 1)
 	if err != nil {
 		return fmt.Errorf("self-test: %w", err)
 	}

@@ -57,7 +57,7 @@ func (d *Device) Diagnose(ctx context.Context, in activities.DiagnoseInput) (_ a
 			now = append(now, p)
 		}
 	}
-	scored, err := w.scorePairs(ctx, p, now, float32(in.Settings.Rollout.Temperature))
+	scored, err := w.scorePairs(ctx, p.Scorer, now, float32(in.Settings.Rollout.Temperature))
 	if err != nil {
 		return activities.DiagnoseResult{}, err
 	}
@@ -240,7 +240,7 @@ func pairsOf(estimates []estimate, b int) (pairs []pair, places int) {
 }
 
 // scorePairs gives the pairs the log-probs of their reasonings. Micro-batches are dealt to the devices.
-func (w *work) scorePairs(ctx context.Context, p *model.Programs, pairs []pair, temperature float32) ([]episode.PairRow, error) {
+func (w *work) scorePairs(ctx context.Context, p *model.Scorer, pairs []pair, temperature float32) ([]episode.PairRow, error) {
 	var batches []batch.MicroBatch
 	var dealt [][]pair // by micro-batch
 	b := w.Train.Update.MicroBatch
@@ -256,7 +256,7 @@ func (w *work) scorePairs(ctx context.Context, p *model.Programs, pairs []pair, 
 		batches, dealt = append(batches, w.MicroBatches(rows)[0]), append(dealt, pairs[:n])
 		pairs = pairs[n:]
 	}
-	scores, err := p.Scorer.ScoreAll(ctx, w.engine.state, batches, temperature)
+	scores, err := p.ScoreAll(ctx, w.engine.state, batches, temperature)
 	if err != nil {
 		return nil, fmt.Errorf("score reasonings: %w", err)
 	}

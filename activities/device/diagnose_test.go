@@ -64,7 +64,7 @@ func TestDiagnoseScoresWhatWasSampled(t *testing.T) {
 	require.Len(t, c.prompts, 2)
 	pairs, places := pairsOf([]estimate{{pairs: c}}, w.Train.Update.MicroBatch)
 	require.Zero(t, places%w.Train.Update.MicroBatch)
-	scored, err := w.scorePairs(t.Context(), p, pairs, 1)
+	scored, err := w.scorePairs(t.Context(), p.Scorer, pairs, 1)
 	require.NoError(t, err)
 	require.Len(t, scored, len(c.reasonings)*len(c.prompts))
 	drawn := sampleRows(w.Context, rows, diagnosisAddress(w.Context, activities.DiagnoseInput{Policy: version}, ofFirstTurns))

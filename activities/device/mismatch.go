@@ -50,7 +50,7 @@ func (u *update) scoreAgain(ctx context.Context, w *work, b *begunUpdate) error 
 	if err != nil {
 		return err
 	}
-	logProbs, _, err := u.policy.Scorer.Score(ctx, w.engine.state, batches[0], u.settings.Temperature)
+	logProbs, _, err := u.stale.Score(ctx, w.engine.state, batches[0], u.settings.Temperature)
 	if err != nil {
 		return fmt.Errorf("score stale rows: %w", err)
 	}

@@ -15,7 +15,7 @@ func (u *update) learnPreferences(ctx context.Context, e *Engine, b *begunUpdate
 		if err != nil {
 			return err
 		}
-		if b.prm, err = u.prm.Learner.Gradient(batches, u.prefer); err != nil {
+		if b.prm, err = u.prm.Gradient(batches, u.prefer); err != nil {
 			return err
 		}
 		if err := b.prm.Shard(u.shards); err != nil {

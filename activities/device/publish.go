@@ -133,7 +133,7 @@ func (w *work) samplerPrograms(ctx context.Context, of activities.Run, recorded 
 	if err := w.repeatsGeneration(ctx, p, prompts); err != nil {
 		return err
 	}
-	if err := w.generationsAgree(ctx, p, prompts); err != nil {
+	if err := w.generationsAgree(ctx, p.Sampler, prompts); err != nil {
 		return err
 	}
 	tested.sampled = true

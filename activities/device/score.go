@@ -91,12 +91,12 @@ func scoredBefore(ctx context.Context, s store.Store, pieces []store.Ref, table 
 
 // scorer computes the figures of micro-batches before an update.
 type scorer struct {
-	policy      *model.Programs
+	policy      *model.Scorer
 	state       *model.State
 	temperature float32
-	reference   *model.State    // nil without
-	beside      *model.Programs // of the second network
-	second      *model.State    // nil without
+	reference   *model.State  // nil without
+	beside      *model.Scorer // of the second network
+	second      *model.State  // nil without
 }
 
 // scorer makes the scorer of the resident version.
@@ -105,7 +105,7 @@ func (w *work) scorer(ctx context.Context, s store.Store, of activities.Run, tem
 	if err != nil {
 		return scorer{}, err
 	}
-	out := scorer{policy: p, state: w.engine.state, temperature: float32(temperature)}
+	out := scorer{policy: p.Scorer, state: w.engine.state, temperature: float32(temperature)}
 	if w.Train.Update.Reference() {
 		if out.reference, err = w.reference(ctx, s, of, reference); err != nil {
 			return scorer{}, err
@@ -113,9 +113,11 @@ func (w *work) scorer(ctx context.Context, s store.Store, of activities.Run, tem
 	}
 	if w.Train.Credit.Second() {
 		out.second = w.engine.second
-		if out.beside, err = w.engine.secondFor(w.Context, of); err != nil {
+		second, err := w.engine.secondFor(w.Context, of)
+		if err != nil {
 			return scorer{}, err
 		}
+		out.beside = second.Scorer
 	}
 	return out, nil
 }
@@ -150,7 +152,7 @@ type figures struct {
 // score scores micro-batches by the policy, then by the reference, then by the second network.
 func (s scorer) score(ctx context.Context, batches []batch.MicroBatch) ([]figures, error) {
 	out := make([]figures, len(batches))
-	scores, err := s.policy.Scorer.ScoreAll(ctx, s.state, batches, s.temperature)
+	scores, err := s.policy.ScoreAll(ctx, s.state, batches, s.temperature)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +160,7 @@ func (s scorer) score(ctx context.Context, batches []batch.MicroBatch) ([]figure
 		out[i].Scores = of
 	}
 	if s.reference != nil {
-		scores, err := s.policy.Scorer.ScoreAll(ctx, s.reference, batches, s.temperature)
+		scores, err := s.policy.ScoreAll(ctx, s.reference, batches, s.temperature)
 		if err != nil {
 			return nil, err
 		}
@@ -182,9 +184,9 @@ func (s scorer) score(ctx context.Context, batches []batch.MicroBatch) ([]figure
 // bySecond gives a critic's values, or the log-probs of a process reward model: [batch][row][token].
 func (s scorer) bySecond(ctx context.Context, batches []batch.MicroBatch) ([][][]float32, error) {
 	if s.second.Config().ValueHead {
-		return s.beside.Scorer.ValuesAll(ctx, s.second, batches)
+		return s.beside.ValuesAll(ctx, s.second, batches)
 	}
-	scores, err := s.beside.Scorer.ScoreAll(ctx, s.second, batches, s.temperature)
+	scores, err := s.beside.ScoreAll(ctx, s.second, batches, s.temperature)
 	if err != nil {
 		return nil, err
 	}

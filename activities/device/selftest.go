@@ -56,10 +56,10 @@ func (w *work) selfTest(ctx context.Context, run activities.Run, second bool) er
 		}); err != nil {
 			return err
 		}
-		if err := w.generationsAgree(ctx, p, generate); err != nil {
+		if err := w.generationsAgree(ctx, p.Sampler, generate); err != nil {
 			return err
 		}
-		if err := w.scoresAgree(ctx, p, batches[0]); err != nil {
+		if err := w.scoresAgree(ctx, p.Scorer, batches[0]); err != nil {
 			return err
 		}
 		return updatesAgree(ctx, w, "an update", p, batches, func(b []batch.MicroBatch) (*model.Gradient[model.UpdateMetrics], error) {
@@ -89,7 +89,7 @@ func (w *work) selfTest(ctx context.Context, run activities.Run, second bool) er
 		}); err != nil {
 			return err
 		}
-		if err := w.scoresAgree(ctx, c, batches[0]); err != nil {
+		if err := w.scoresAgree(ctx, c.Scorer, batches[0]); err != nil {
 			return err
 		}
 		return updatesAgree(ctx, w, "an update of the critic", c, batches, func(b []batch.MicroBatch) (*model.Gradient[model.CriticMetrics], error) {

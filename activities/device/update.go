@@ -131,15 +131,16 @@ type update struct {
 	shards     int     // of an optimizer step
 	knobs      spec.Update
 	divisor    float64
-	policy     *model.Programs
+	policy     *model.Learner
+	stale      *model.Scorer // of rows that an older version sampled
 	settings   model.Settings
-	critic     *model.Programs // nil without
-	values     int             // of the critic for each token
+	critic     *model.Learner // nil without
+	values     int            // of the critic for each token
 	value      model.CriticSettings
-	prm        *model.Programs // nil without
-	prefer     model.Settings  // of the process reward model
-	preferred  []int           // the rows of its step, as run.Context.Arrange gives them
-	mismatch   *mismatch       // nil without weights
+	prm        *model.Learner // nil without
+	prefer     model.Settings // of the process reward model
+	preferred  []int          // the rows of its step, as run.Context.Arrange gives them
+	mismatch   *mismatch      // nil without weights
 }
 
 // readUpdate reads an update's batch and prepares its programs.
@@ -153,21 +154,26 @@ func (w *work) readUpdate(ctx context.Context, s store.Store, in activities.Upda
 	if u.rows, err = w.ReadBatch(ctx, s, in.Batch); err != nil {
 		return nil, err
 	}
-	if u.policy, err = w.engine.programsFor(w.Context, in.Policy.Run, w.Shapes(w.Training, 1)); err != nil {
-		return nil, err
-	}
-	switch secondOf(w.Train.Credit) {
-	case criticNetwork:
-		u.critic, err = w.engine.secondFor(w.Context, in.Policy.Run)
-	case prmNetwork:
-		u.prm, err = w.engine.secondFor(w.Context, in.Policy.Run)
-		for i := range u.rows {
-			u.preferred = append(u.preferred, i)
-		}
-		u.preferred = w.Arrange(u.rows, u.preferred)
-	}
+	p, err := w.engine.programsFor(w.Context, in.Policy.Run, w.Shapes(w.Training, 1))
 	if err != nil {
 		return nil, err
+	}
+	u.policy, u.stale = p.Learner, p.Scorer
+	if of := secondOf(w.Train.Credit); of != noNetwork {
+		second, err := w.engine.secondFor(w.Context, in.Policy.Run)
+		if err != nil {
+			return nil, err
+		}
+		switch of {
+		case criticNetwork:
+			u.critic = second.Learner
+		case prmNetwork:
+			u.prm = second.Learner
+			for i := range u.rows {
+				u.preferred = append(u.preferred, i)
+			}
+			u.preferred = w.Arrange(u.rows, u.preferred)
+		}
 	}
 	if u.mismatch, err = mismatchOf(u.knobs.Mismatch, u.rows, in.Policy.Version); err != nil {
 		return nil, err
@@ -243,10 +249,10 @@ func (u *update) next(ctx context.Context, w *work, b *begunUpdate) error {
 			return err
 		}
 		if critic {
-			if b.critic, err = u.critic.Learner.CriticGradient(batches, u.value); err == nil {
+			if b.critic, err = u.critic.CriticGradient(batches, u.value); err == nil {
 				err = b.critic.Shard(u.shards)
 			}
-		} else if b.policy, err = u.policy.Learner.Gradient(batches, u.settings); err == nil {
+		} else if b.policy, err = u.policy.Gradient(batches, u.settings); err == nil {
 			err = b.policy.Shard(u.shards)
 		}
 		if err != nil {

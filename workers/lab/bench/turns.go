@@ -18,10 +18,10 @@ const (
 	turnSeen     = 32
 )
 
-// turns is a rollout of several turns: the programs of each turn.
+// turns is a rollout of several turns: the sampler of each turn.
 type turns struct {
 	updates  *updates
-	programs []*model.Programs
+	samplers []*model.Sampler
 	keep     bool
 }
 
@@ -60,7 +60,7 @@ func (u *updates) turns(keep bool) (*turns, error) {
 			return nil, err
 		}
 		u.others = append(u.others, p)
-		out.programs = append(out.programs, p)
+		out.samplers = append(out.samplers, p.Sampler)
 	}
 	return out, nil
 }
@@ -75,7 +75,7 @@ func (r *turns) play(ctx context.Context) (err error) {
 			kept.Free()
 		}
 	}()
-	for turn, p := range r.programs {
+	for turn, p := range r.samplers {
 		in := model.GenerateInput{Prompts: contexts, Alive: alive, Temperature: 1, IgnoreStop: true}
 		for row := range contexts {
 			uniforms := make([]float32, turnNew)
@@ -85,12 +85,12 @@ func (r *turns) play(ctx context.Context) (err error) {
 		if r.keep {
 			before := kept
 			kept = nil // Append consumes it
-			if kept, err = p.Sampler.Append(ctx, u.policy, before, contexts, alive); err != nil {
+			if kept, err = p.Append(ctx, u.policy, before, contexts, alive); err != nil {
 				return fmt.Errorf("turn %d: %w", turn+1, err)
 			}
 			in.Kept = kept
 		}
-		out, err := p.Sampler.Generate(ctx, u.policy, in)
+		out, err := p.Generate(ctx, u.policy, in)
 		if err != nil {
 			return fmt.Errorf("turn %d: %w", turn+1, err)
 		}

@@ -75,13 +75,13 @@ func (u *updates) free() {
 }
 
 // update is one optimizer step, which the policy takes; edit, if set, changes its settings.
-func (u *updates) update(p *model.Programs, batches []batch.MicroBatch, edit func(*model.Settings)) func(context.Context) error {
+func (u *updates) update(p *model.Learner, batches []batch.MicroBatch, edit func(*model.Settings)) func(context.Context) error {
 	k := model.Settings{Optimizer: speed.Optimizer, ClipLow: 0.2, ClipHigh: 0.28, Temperature: 1}
 	if edit != nil {
 		edit(&k)
 	}
 	return func(ctx context.Context) error {
-		next, _, err := p.Learner.Update(ctx, u.policy, batches, k)
+		next, _, err := p.Update(ctx, u.policy, batches, k)
 		if err == nil {
 			u.policy = next
 		}
@@ -133,8 +133,8 @@ func both(a, b func(context.Context) error) func(context.Context) error {
 
 func (u *updates) selection() ([]workload, error) {
 	return []workload{
-		{"update, all groups", -1, u.update(u.plain, u.all, nil)},
-		{"update, 25 % of them", 0, u.update(u.plain, u.kept, nil)},
+		{"update, all groups", -1, u.update(u.plain.Learner, u.all, nil)},
+		{"update, 25 % of them", 0, u.update(u.plain.Learner, u.kept, nil)},
 	}, nil
 }
 
@@ -173,7 +173,7 @@ func (u *updates) widths() ([]workload, error) {
 		return both(func(ctx context.Context) error {
 			_, err := p.Scorer.ScoreAll(ctx, u.policy, batches, 1)
 			return err
-		}, u.update(p, batches, nil))
+		}, u.update(p.Learner, batches, nil))
 	}
 	return []workload{
 		{"Score and Update, unequal rows in one width", -1, work(1)},
@@ -194,7 +194,7 @@ func addRow(to *batch.MicroBatch, ids []int32) {
 
 func (u *updates) criticBeside() ([]workload, error) {
 	return []workload{
-		{"policy: Score and Update", -1, both(u.score(u.kept), u.update(u.plain, u.kept, nil))},
+		{"policy: Score and Update", -1, both(u.score(u.kept), u.update(u.plain.Learner, u.kept, nil))},
 		{"critic: Values and CriticUpdate", 0, both(u.values(u.kept), u.criticUpdate(u.kept))},
 	}, nil
 }
@@ -203,8 +203,8 @@ func (u *updates) criticBeside() ([]workload, error) {
 // needs are a separate Score.
 func (u *updates) losses() ([]workload, error) {
 	all := []workload{
-		{"clipped surrogate, token ratio", -1, u.update(u.plain, u.kept, nil)},
-		{"entropy bonus", 0, u.update(u.plain, u.kept, func(k *model.Settings) { k.EntropyCoefficient = 0.001 })},
+		{"clipped surrogate, token ratio", -1, u.update(u.plain.Learner, u.kept, nil)},
+		{"entropy bonus", 0, u.update(u.plain.Learner, u.kept, func(k *model.Settings) { k.EntropyCoefficient = 0.001 })},
 	}
 	for _, l := range []struct {
 		name    string
@@ -223,7 +223,7 @@ func (u *updates) losses() ([]workload, error) {
 			return nil, err
 		}
 		u.others = append(u.others, p)
-		all = append(all, workload{l.name, 0, u.update(p, u.kept, l.edit)})
+		all = append(all, workload{l.name, 0, u.update(p.Learner, u.kept, l.edit)})
 	}
 	return append(all, workload{"the reference's Score, for a KL", 0, u.score(u.kept)}), nil
 }

@@ -186,19 +186,19 @@ func (s *subject) sample(ctx context.Context) error {
 }
 
 func (s *subject) sampleUnequal(ctx context.Context) error {
-	return s.sampleLengths(ctx, s.programs, s.block)
+	return s.sampleLengths(ctx, s.programs.Sampler, s.block)
 }
 
 func (s *subject) sampleBlock(ctx context.Context) error {
-	return s.sampleLengths(ctx, s.blocks, s.block)
+	return s.sampleLengths(ctx, s.blocks.Sampler, s.block)
 }
 
 func (s *subject) sampleGroups(ctx context.Context) error {
-	return s.sampleLengths(ctx, s.blocks, s.groups)
+	return s.sampleLengths(ctx, s.blocks.Sampler, s.groups)
 }
 
-func (s *subject) sampleLengths(ctx context.Context, by *model.Programs, in model.GenerateInput) error {
-	out, err := by.Sampler.Generate(ctx, s.state, in)
+func (s *subject) sampleLengths(ctx context.Context, by *model.Sampler, in model.GenerateInput) error {
+	out, err := by.Generate(ctx, s.state, in)
 	if err != nil {
 		return err
 	}
