@@ -64,36 +64,6 @@ func criticSettings() CriticSettings {
 	return CriticSettings{Optimizer: testSettings().Optimizer, Clip: 0.5}
 }
 
-func TestAFreshCriticExpectsNothing(t *testing.T) {
-	p, s, fresh := tinyCritic(t)
-	b := batchOf(randomRows(1, p.c, 3, 7), 1)
-	b.Lengths[2] = 5
-	values, err := p.Scorer.Values(bg, fresh, b)
-	require.NoError(t, err)
-	for _, row := range values {
-		require.Equal(t, make([]float32, 7), row)
-	}
-	values, err = p.Scorer.Values(bg, s, b)
-	require.NoError(t, err)
-	for r, row := range values {
-		require.Len(t, row, 7)
-		for at, v := range row {
-			require.Equal(t, at == 0 || at >= int(b.Lengths[r]), v == 0, "row %d, token %d", r, at)
-		}
-	}
-	// A value is of what came before its token, in its own row.
-	again := batchOf(randomRows(2, p.c, 3, 7), 1)
-	again.Lengths[2] = 5
-	copy(again.IDs[0][:3], b.IDs[0])
-	other, err := p.Scorer.Values(bg, s, again)
-	require.NoError(t, err)
-	require.Equal(t, values[0][:4], other[0][:4])
-	require.NotEqual(t, values[0][4], other[0][4])
-	alone, err := p.Scorer.Values(bg, s, batch.MicroBatch{IDs: b.IDs[:1], Lengths: b.Lengths[:1]})
-	require.NoError(t, err)
-	require.Equal(t, values[:1], alone)
-}
-
 func TestCriticUpdate(t *testing.T) {
 	p, s, fresh := tinyCritic(t)
 	before := mark(t, s)

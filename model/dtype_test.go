@@ -9,28 +9,6 @@ import (
 	"github.com/reprise-rl/reprise/model/batch"
 )
 
-func TestChunksGiveTheSameScores(t *testing.T) {
-	p, s := tinyPrograms(t, tiny())
-	q, err := testDevice(t).programsWith(tiny(), nil, p.sh, limits{queries: 3, logits: 37 * 4, prefill: 12})
-	require.NoError(t, err)
-	defer q.Free()
-	b := batchOf(randomRows(3, p.c, 3, 7), 1)
-	lp, ent, err := p.Scorer.Score(bg, s, b, 1)
-	require.NoError(t, err)
-	lp2, ent2, err := q.Scorer.Score(bg, s, b, 1)
-	require.NoError(t, err)
-	for i := range lp {
-		require.InDeltaSlice(t, lp[i], lp2[i], 1e-5)
-		require.InDeltaSlice(t, ent[i], ent2[i], 1e-5)
-	}
-	in := GenerateInput{Prompts: randomRows(1, p.c, 4, 5)}
-	x, err := p.Sampler.Generate(bg, s, in)
-	require.NoError(t, err)
-	y, err := q.Sampler.Generate(bg, s, in)
-	require.NoError(t, err)
-	require.Equal(t, x.Tokens, y.Tokens)
-}
-
 func TestBFloat16(t *testing.T) {
 	c := tiny()
 	p, s := tinyPrograms(t, c)

@@ -79,47 +79,6 @@ func (p *core) fill(k kind, tensors []TensorShape, owner []int, of func(TensorSh
 	return out, nil
 }
 
-// zeros are tensors of zeros made on the device. The caller holds run.
-func (p *Learner) zeros() ([]compute.Buffer, error) {
-	zeros, ofBundles := p.progs[p.named(kindZeros)]
-	if !ofBundles {
-		var err error
-		if zeros, err = p.group(kindFill); err != nil {
-			return nil, err
-		}
-	}
-	numbers, err := upload(p.device, p.k, make([]uint32, 3), 3) // of all: without spread no seed matters
-	if err != nil {
-		return nil, err
-	}
-	defer free([]compute.Buffer{numbers})
-	out := make([]compute.Buffer, len(p.c.Tensors()))
-	if err := p.device.abreast("make zeros", len(zeros), func(b int) error {
-		made, err := zeros[b].on(p.k, numbers)
-		if err == nil {
-			p.bundles[b].put(out, made)
-		}
-		return err
-	}); err != nil {
-		free(out)
-		return nil, err
-	}
-	return out, nil
-}
-
-// buildZeros is the program that makes a bundle of tensors of zeros, with buildFill's numbers.
-func buildZeros(t TensorShape, n int) builder {
-	return func(in *inputs) []*graph.Node {
-		numbers := in.next(dtypes.Uint32, 3)
-		zero := graph.Bitcast(element(numbers, 0), dtypes.Float32)
-		out := make([]*graph.Node, n)
-		for i := range out {
-			out[i] = graph.BroadcastToDims(zero, t.Shape...)
-		}
-		return out
-	}
-}
-
 // fill runs a program of buildFill on device k.
 func (p *program) fill(k int, base, spread float32, seed uint32) (compute.Buffer, error) {
 	numbers, err := upload(p.device, k, []uint32{math.Float32bits(base), math.Float32bits(spread), seed}, 3)

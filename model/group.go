@@ -84,3 +84,17 @@ func (g group) digest() (string, error) {
 	}
 	return hex.EncodeToString(all.Sum(nil)), nil
 }
+
+// shared returns the device's program for a key and creates it if needed. The caller
+// holds run.
+func (d *Device) shared(key programKey, build builder) *program {
+	if p, ok := d.programs[key]; ok {
+		return p
+	}
+	if d.programs == nil {
+		d.programs = map[programKey]*program{}
+	}
+	p := &program{name: strings.TrimSpace(string(key.kind) + " " + key.tensor), device: d, key: key, build: build}
+	d.programs[key] = p
+	return p
+}

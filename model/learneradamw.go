@@ -214,3 +214,12 @@ func buildApply(t TensorShape, n int) builder {
 		return slices.Concat(states[:]...)
 	}
 }
+
+// ownersOf are the owners of the bundles of a state's tensors.
+func (p *Learner) ownersOf(s *State) []int {
+	out := make([]int, len(p.bundles))
+	for b, of := range p.bundles {
+		out[b] = s.owner[of[0]]
+	}
+	return out
+}

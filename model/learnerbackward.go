@@ -100,3 +100,27 @@ func (p *Learner) maxima(place *graph.Node) *graph.Node {
 	}
 	return out
 }
+
+// savedInputs declares savedOutputs as inputs of the backward program.
+func (p *Learner) savedInputs(in *inputs) saved {
+	s := saved{layers: make([]activations, p.c.Layers)}
+	for _, tensor := range p.scorer.savedTensors(&s) {
+		*tensor.of = in.next(tensor.dtype, p.sh.MicroBatch*p.sh.Sequence, tensor.width)
+	}
+	return s
+}
+
+// activations are those of layer i: what was kept, or computed again from the layer's input.
+// Either is to be read only when dy, the derivative by the layer's output, has been computed:
+// see after. What is read beside derivatives alone is so anyway.
+func (p *Learner) activations(s saved, w layer, i int, dy *graph.Node, of sequences) activations {
+	a, t := s.layers[i], p.net
+	if !p.sh.Keep {
+		_, a = t.layer(w, t.after(a.x, dy), of)
+		return a
+	}
+	for _, x := range []**graph.Node{&a.x, &a.query, &a.key, &a.value, &a.middle, &a.gate} {
+		*x = t.after(*x, dy)
+	}
+	return a
+}

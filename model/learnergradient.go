@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/gomlx/core/graph"
 )
 
 // pass holds the settings of the passes over a minibatch.
@@ -241,4 +243,45 @@ func (p *Learner) backward(s *State, b packed, how pass, acc *accumulated) error
 	acc.free()
 	acc.grads, acc.metrics = out[:len(out)-1], out[len(out)-1]
 	return nil
+}
+
+// zeros are tensors of zeros made on the device. The caller holds run.
+func (p *Learner) zeros() ([]compute.Buffer, error) {
+	zeros, ofBundles := p.progs[p.named(kindZeros)]
+	if !ofBundles {
+		var err error
+		if zeros, err = p.group(kindFill); err != nil {
+			return nil, err
+		}
+	}
+	numbers, err := upload(p.device, p.k, make([]uint32, 3), 3) // of all: without spread no seed matters
+	if err != nil {
+		return nil, err
+	}
+	defer free([]compute.Buffer{numbers})
+	out := make([]compute.Buffer, len(p.c.Tensors()))
+	if err := p.device.abreast("make zeros", len(zeros), func(b int) error {
+		made, err := zeros[b].on(p.k, numbers)
+		if err == nil {
+			p.bundles[b].put(out, made)
+		}
+		return err
+	}); err != nil {
+		free(out)
+		return nil, err
+	}
+	return out, nil
+}
+
+// buildZeros is the program that makes a bundle of tensors of zeros, with buildFill's numbers.
+func buildZeros(t TensorShape, n int) builder {
+	return func(in *inputs) []*graph.Node {
+		numbers := in.next(dtypes.Uint32, 3)
+		zero := graph.Bitcast(element(numbers, 0), dtypes.Float32)
+		out := make([]*graph.Node, n)
+		for i := range out {
+			out[i] = graph.BroadcastToDims(zero, t.Shape...)
+		}
+		return out
+	}
 }

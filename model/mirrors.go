@@ -109,3 +109,15 @@ func (p *core) at(k int) *core {
 	q.k = k
 	return &q
 }
+
+// mirrors are copies of buffers on devices that do not own them, by device: nil where there is none
+// yet. A buffer that the device owns has none there.
+type mirrors [][]compute.Buffer
+
+// free frees the copies on all devices. The caller holds run.
+func (m *mirrors) free() {
+	for _, on := range *m {
+		free(on)
+	}
+	*m = nil
+}

@@ -2,10 +2,8 @@ package model
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
-	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 
 	"github.com/reprise-rl/reprise/infra/malloc"
@@ -74,48 +72,6 @@ func programsOf(c *core) *Programs {
 	return &Programs{core: c, Sampler: &Sampler{core: c}, Scorer: scorer, Learner: newLearner(scorer)}
 }
 
-// prepare makes the table of programs, with those that work tensor by tensor. The caller holds run.
-func (p *core) prepare() {
-	p.progs = map[kind]group{}
-	p.addEach(kindFingerprint, func(t TensorShape) builder { return buildFingerprint(t, dtypes.Float32) })
-	p.addEach(kindFill, func(t TensorShape) builder { return buildFill(t, dtypes.Float32) })
-	if of := p.copiedBundles(); len(of) > 0 {
-		p.addBundled(kindCopy, of, programKey{dtype: p.net.dtype}, func(t TensorShape, n int) builder {
-			return buildCopy(t, n, p.net.dtype)
-		})
-	}
-	if p.c.Adapted() {
-		ofBase := func(k kind, build func(TensorShape, dtypes.DType) builder) {
-			p.progs[p.named(k)] = p.device.perTensor(k, p.c.Frozen(), programKey{dtype: p.net.dtype}, func(t TensorShape) builder {
-				return build(t, frozenDType(t, p.net.dtype))
-			}).hold()
-		}
-		ofBase(kindBaseFingerprint, buildFingerprint)
-		ofBase(kindBaseFill, buildFill)
-	}
-}
-
-// add adds a single program to the table.
-func (p *core) add(k kind, key programKey, build builder) {
-	key.kind, key.config = p.named(k), p.c.shape()
-	p.progs[key.kind] = group{p.device.shared(key, build)}.hold()
-}
-
-// addEach adds a program for each tensor.
-func (p *core) addEach(k kind, build func(TensorShape) builder) {
-	p.progs[p.named(k)] = p.device.perTensor(k, p.c.Tensors(), programKey{}, build).hold()
-}
-
-// addBundled adds a program for each bundle of tensors.
-func (p *core) addBundled(k kind, of []bundle, key programKey, build func(TensorShape, int) builder) {
-	p.progs[p.named(k)] = p.device.perBundle(k, p.c.Tensors(), of, key, build).hold()
-}
-
-// microBatchKey is the key of the programs for micro-batches.
-func (p *core) microBatchKey() programKey {
-	return programKey{dtype: p.net.dtype, rows: p.sh.MicroBatch, tokens: p.sh.Sequence, limits: p.net.limits, keep: p.sh.Keep}
-}
-
 func checkShapes(c Config, legal []bool, sh Shapes) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("prepare programs: %w: "+format, append([]any{ErrInput}, args...)...)
@@ -172,36 +128,4 @@ func (p *Programs) uploadTables(legal []bool) error {
 		return err
 	}
 	return p.Sampler.uploadTables()
-}
-
-// uploadLegal uploads the legal ids, of which a critic has none.
-func (p *core) uploadLegal(legal []bool) error {
-	if p.c.ValueHead {
-		return nil
-	}
-	bias := make([]float32, p.c.VocabSize)
-	for i := range legal {
-		if !legal[i] {
-			bias[i] = float32(math.Inf(-1))
-		}
-	}
-	b, err := upload(p.device, 0, bias, len(bias))
-	if err != nil {
-		return err
-	}
-	p.legal.first = []compute.Buffer{b}
-	return nil
-}
-
-// uploadRope uploads the rotary tables, cosines and sines, of so many positions.
-func (p *core) uploadRope(to *tables, positions int) error {
-	cos, sin := ropeTables(p.c, positions)
-	for _, v := range [][]float32{cos, sin} {
-		b, err := upload(p.device, 0, v, positions, p.c.HeadDim/2)
-		if err != nil {
-			return err
-		}
-		to.first = append(to.first, b)
-	}
-	return nil
 }

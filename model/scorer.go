@@ -5,10 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/gomlx/compute"
-	"github.com/gomlx/compute/dtypes"
-	"github.com/gomlx/gomlx/core/graph"
-
 	"github.com/reprise-rl/reprise/model/batch"
 )
 
@@ -151,112 +147,12 @@ func (p *Scorer) scores(ctx context.Context, s *State, batches []batch.MicroBatc
 	})
 }
 
-// scored holds the inputs and outputs of a forward pass on the device.
-type scored struct {
-	ids, inverse compute.Buffer // inverse is nil for a critic, which has no temperature
-	// scores are the policy's log-probs, entropies and log-sums, or the critic's values,
-	// each [MicroBatch·Sequence] float32. saved are the rest of the program's outputs.
-	scores, saved []compute.Buffer
-}
-
-func (f *scored) free() {
-	free([]compute.Buffer{f.ids, f.inverse})
-	free(f.scores)
-	free(f.saved)
-}
-
-// inputs are the inputs of the forward program after the parameters.
-func (f *scored) inputs(p *Scorer) []compute.Buffer {
-	in := append([]compute.Buffer{f.ids}, p.rope.on(p.k)...)
-	if p.c.ValueHead {
-		return in
-	}
-	return append(in, p.legal.on(p.k)[0], f.inverse)
-}
-
-// forward runs the forward program. The caller holds run.
-func (p *Scorer) forward(s *State, ids []int32, temperature float32) (f *scored, err error) {
-	prog, err := p.program(kindForward)
-	if err != nil {
-		return nil, err
-	}
-	args, err := p.weights(s)
-	if err != nil {
-		return nil, err
-	}
-	f = &scored{}
-	if f.ids, err = upload(p.device, p.k, ids, p.sh.MicroBatch, p.sh.Sequence); err != nil {
-		return nil, err
-	}
-	if !p.c.ValueHead {
-		if f.inverse, err = upload(p.device, p.k, []float32{1 / temperature}); err != nil {
-			f.free()
-			return nil, err
+// place is the place among the widths of the one that b has.
+func (p *Scorer) place(b batch.MicroBatch) (int, error) {
+	for i, q := range p.widths {
+		if b.Width == 0 || b.Width == q.sh.Sequence {
+			return i, nil
 		}
 	}
-	out, err := prog.on(p.k, append(args, f.inputs(p)...)...)
-	if err != nil {
-		f.free()
-		return nil, err
-	}
-	n := p.scoreCount()
-	f.scores, f.saved = out[:n], out[n:]
-	return f, nil
-}
-
-// scoreCount is how many scores the forward program gives.
-func (p *Scorer) scoreCount() int {
-	if p.c.ValueHead {
-		return 1
-	}
-	return 3
-}
-
-// buildForward is the policy's forward program. Its inputs are the parameters, ids [b, T],
-// rotary tables, legal ids and the inverse temperature; its outputs are log-probs,
-// entropies and log-sums of the tokens that follow, [b·T], and what is saved for the backward
-// program.
-func (p *Scorer) buildForward(in *inputs) []*graph.Node {
-	w := p.net.weights(in)
-	b := p.batchInputs(in)
-	saved := p.layers(w, b)
-	hd := head{t: p.net, weight: w.head, legal: b.legal, inverse: b.inverse}
-	lp, ent, sum, products := hd.score(saved.last, w.norm, b.target)
-	saved.logits = products
-	return append([]*graph.Node{lp, ent, sum}, p.savedOutputs(saved)...)
-}
-
-// layers computes the embedding and all layers.
-func (p *Scorer) layers(w weights, b batchNodes) saved {
-	s := saved{layers: make([]activations, p.c.Layers), last: p.net.embed(w.embedding, b.flat)}
-	for i, l := range w.layers {
-		s.last, s.layers[i] = p.net.layer(l, s.last, b.sequences)
-	}
-	return s
-}
-
-// batchNodes are the inputs that the forward and the backward program share.
-type batchNodes struct {
-	sequences
-	flat, target   *graph.Node // [b·T] int32
-	legal, inverse *graph.Node // a critic has neither legal ids nor a temperature
-}
-
-func (p *Scorer) batchInputs(in *inputs) batchNodes {
-	rows, width, half := p.sh.MicroBatch, p.sh.Sequence, p.c.HeadDim/2
-	ids := in.next(dtypes.Int32, rows, width)
-	// The last position has no token to predict; its target is never read.
-	next := graph.Concatenate([]*graph.Node{
-		graph.Slice(ids, graph.AxisRange(), graph.AxisRange(1, width)),
-		graph.Slice(ids, graph.AxisRange(), graph.AxisRange(0, 1)),
-	}, 1)
-	table := func() *graph.Node { return graph.Reshape(in.next(p.net.wide, width, half), 1, width, half) }
-	b := batchNodes{
-		flat: graph.Reshape(ids, rows*width), target: graph.Reshape(next, rows*width),
-		sequences: sequences{rows: rows, tokens: width, cos: table(), sin: table()},
-	}
-	if !p.c.ValueHead {
-		b.legal, b.inverse = in.next(p.net.wide, p.c.VocabSize), in.next(p.net.wide)
-	}
-	return b
+	return 0, fmt.Errorf("%w: a micro-batch of width %d, the programs are for %d and %v", ErrInput, b.Width, p.sh.Sequence, p.sh.Narrower)
 }

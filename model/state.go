@@ -264,12 +264,3 @@ func (p *core) check(s *State) error {
 	}
 	return s.usable()
 }
-
-// ownersOf are the owners of the bundles of a state's tensors.
-func (p *Learner) ownersOf(s *State) []int {
-	out := make([]int, len(p.bundles))
-	for b, of := range p.bundles {
-		out[b] = s.owner[of[0]]
-	}
-	return out
-}

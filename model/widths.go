@@ -2,8 +2,6 @@ package model
 
 import (
 	"fmt"
-
-	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // narrowed are the shapes of the programs for micro-batches of a width.
@@ -28,16 +26,6 @@ func (sh Shapes) checkWidths(bad func(string, ...any) error) error {
 		wider = width
 	}
 	return nil
-}
-
-// place is the place among the widths of the one that b has.
-func (p *Scorer) place(b batch.MicroBatch) (int, error) {
-	for i, q := range p.widths {
-		if b.Width == 0 || b.Width == q.sh.Sequence {
-			return i, nil
-		}
-	}
-	return 0, fmt.Errorf("%w: a micro-batch of width %d, the programs are for %d and %v", ErrInput, b.Width, p.sh.Sequence, p.sh.Narrower)
 }
 
 // narrow names a program of narrower micro-batches.
