@@ -24,10 +24,6 @@ type Base struct {
 	freed   bool // by Free
 }
 
-// LoadBase copies the weights of a base model to the device, one tensor at a time. The
-// programs are a policy's with adapters. The caller frees the base.
-func (p *Programs) LoadBase(src Source) (*Base, error) { return p.loadBase(src) }
-
 func (p *core) loadBase(src Source) (*Base, error) {
 	b, err := p.uploadBase(src)
 	if err != nil {

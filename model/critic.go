@@ -1,8 +1,6 @@
 package model
 
-import (
-	"slices"
-)
+import "slices"
 
 // NewCritic makes a critic from a policy: the policy's backbone and a value head of zeros,
 // so that every value is 0 at first. It shares the slices of the backbone with the policy.

@@ -1,9 +1,6 @@
 package model
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Loading is how long the device took for the parts of a load.
 type Loading struct {
@@ -11,24 +8,6 @@ type Loading struct {
 	Upload time.Duration
 	// Fingerprint is the time of computing the fingerprint.
 	Fingerprint time.Duration
-}
-
-// LoadVersion is Load, and computes the state's fingerprint tensor by tensor, while a source
-// that reads ahead reads the next ones: Fingerprint has it then. Computing it in a
-// goroutine of its own was slower: where cores are few, XLA's threads wait for those that read.
-func (p *Programs) LoadVersion(src Source) (*State, Loading, error) {
-	s, err := p.emptyFrom(src, true)
-	if err != nil {
-		return nil, Loading{}, fmt.Errorf("upload state: %w", err)
-	}
-	l := loader{p: p.core, s: s, tally: newTally(p.device)}
-	err = l.load(src)
-	l.free()
-	if err != nil {
-		s.Free()
-		return nil, Loading{}, fmt.Errorf("upload state: %w", err)
-	}
-	return s, l.took, nil
 }
 
 // loader loads a state and adds up its fingerprint.

@@ -129,3 +129,69 @@ func (p *Programs) uploadTables(legal []bool) error {
 	}
 	return p.Sampler.uploadTables()
 }
+
+// prepare adds the learner's programs. The caller holds run.
+func (p *Learner) prepare() {
+	if p.sh.MicroBatch == 0 {
+		return
+	}
+	p.addBundled(kindSquare, p.bundles, programKey{}, buildSquare)
+	p.addBundled(kindApply, p.bundles, programKey{}, buildApply)
+	if p.device.bundled > 1 {
+		p.addBundled(kindZeros, p.bundles, programKey{}, buildZeros)
+	}
+	if p.sh.Sharded {
+		p.addEach(kindAdd, buildAdd)
+	}
+	key, backward := p.microBatchKey(), p.buildBackward
+	key.loss = p.sh.Loss
+	if p.c.ValueHead {
+		backward = p.buildCriticBackward
+	}
+	p.add(kindBackward, key, backward)
+}
+
+// prepare adds the scorer's program. The caller holds run.
+func (p *Scorer) prepare() {
+	switch {
+	case p.sh.MicroBatch == 0:
+	case p.c.ValueHead:
+		p.add(kindForward, p.microBatchKey(), p.buildValues)
+	default:
+		p.add(kindForward, p.microBatchKey(), p.buildForward)
+	}
+}
+
+// prepare adds the sampler's programs. The caller holds run.
+func (p *Sampler) prepare() {
+	sh := p.sh
+	if sh.GenerateRows == 0 || sh.MaxNewTokens == 0 {
+		return
+	}
+	key := programKey{dtype: p.net.dtype, rows: sh.GenerateRows, tokens: sh.PromptTokens, fresh: sh.MaxNewTokens, limits: p.net.limits}
+	key.block = sh.BlockRows > 0
+	key.append = sh.Append
+	shared := key
+	shared.prompts = sh.SharedPrompts
+	if sh.Append.Before > 0 {
+		p.add(kindAppendRoom, key, p.buildAppendRoom)
+		p.add(kindAppend, key, p.buildAppend)
+	} else {
+		p.add(kindPrefill, shared, p.buildPrefill)
+		if sh.SharedPrompts > 0 && sh.BlockRows == 0 {
+			p.add(kindShareRoom, shared, p.buildShareRoom)
+			p.add(kindShare, shared, p.buildShare)
+		}
+	}
+	switch {
+	case sh.BlockRows > 0:
+		p.add(kindBlockRoom, key, p.buildBlockRoom)
+		p.add(kindBlockSeat, shared, p.buildBlockSeat)
+		p.add(kindDecodeBlock, key, p.buildDecodeBlock)
+	case sh.ChunkTokens > 0:
+		p.add(kindDecodeRoom, key, p.buildDecodeRoom)
+		p.add(kindDecodeChunk, key, p.buildDecodeChunk)
+	default:
+		p.add(kindDecode, key, p.buildDecode)
+	}
+}

@@ -18,40 +18,6 @@ func (p *Sampler) uploadTables() error {
 	return p.uploadRope(&p.rope, p.positions)
 }
 
-// prepare adds the sampler's programs. The caller holds run.
-func (p *Sampler) prepare() {
-	sh := p.sh
-	if sh.GenerateRows == 0 || sh.MaxNewTokens == 0 {
-		return
-	}
-	key := programKey{dtype: p.net.dtype, rows: sh.GenerateRows, tokens: sh.PromptTokens, fresh: sh.MaxNewTokens, limits: p.net.limits}
-	key.block = sh.BlockRows > 0
-	key.append = sh.Append
-	shared := key
-	shared.prompts = sh.SharedPrompts
-	if sh.Append.Before > 0 {
-		p.add(kindAppendRoom, key, p.buildAppendRoom)
-		p.add(kindAppend, key, p.buildAppend)
-	} else {
-		p.add(kindPrefill, shared, p.buildPrefill)
-		if sh.SharedPrompts > 0 && sh.BlockRows == 0 {
-			p.add(kindShareRoom, shared, p.buildShareRoom)
-			p.add(kindShare, shared, p.buildShare)
-		}
-	}
-	switch {
-	case sh.BlockRows > 0:
-		p.add(kindBlockRoom, key, p.buildBlockRoom)
-		p.add(kindBlockSeat, shared, p.buildBlockSeat)
-		p.add(kindDecodeBlock, key, p.buildDecodeBlock)
-	case sh.ChunkTokens > 0:
-		p.add(kindDecodeRoom, key, p.buildDecodeRoom)
-		p.add(kindDecodeChunk, key, p.buildDecodeChunk)
-	default:
-		p.add(kindDecode, key, p.buildDecode)
-	}
-}
-
 // tables are what the sampler's programs read besides weights and rows.
 func (p *Sampler) tables() []*tables { return []*tables{&p.legal, &p.rope} }
 

@@ -1,8 +1,6 @@
 package model
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // Snapshot is the full training state of a policy or a critic in the host's memory: the
 // weights, AdamW's first and second moments, and the number of updates applied. It is for

@@ -34,42 +34,6 @@ type State struct {
 	consumer    string // what has consumed it; empty: nothing
 }
 
-// NewState uploads parameters, before the first update. The zero moments are made on the
-// device.
-func (p *Programs) NewState(params Params) (*State, error) {
-	if err := params.check(); err != nil {
-		return nil, fmt.Errorf("upload state: %w: %w", ErrInput, err)
-	}
-	return p.Load(params.source())
-}
-
-// Upload copies a snapshot to the device. Its configuration must have the
-// programs' shapes.
-func (p *Programs) Upload(s Snapshot) (*State, error) {
-	if err := s.check(); err != nil {
-		return nil, fmt.Errorf("upload state: %w: %w", ErrInput, err)
-	}
-	return p.Load(s.source())
-}
-
-// UploadParams is LoadParams for parameters in the host's memory.
-func (p *Programs) UploadParams(params Params) (*State, error) {
-	if err := params.check(); err != nil {
-		return nil, fmt.Errorf("upload state: %w: %w", ErrInput, err)
-	}
-	return p.LoadParams(params.source())
-}
-
-// Load copies a training state to the device, one tensor at a time. Moments that the source
-// lacks are zero. Its configuration must have the programs' shapes. The device is free for
-// other work between two tensors.
-func (p *Programs) Load(src Source) (*State, error) { return p.load(src, true) }
-
-// LoadParams copies parameters without moments to the device, a third of a training state.
-// It is for a reference policy, which Score uses, and for a policy that only generates.
-// Updates and Download return an ErrInput for it.
-func (p *Programs) LoadParams(src Source) (*State, error) { return p.load(src, false) }
-
 func (p *core) load(src Source, moments bool) (*State, error) {
 	st, err := p.emptyFrom(src, moments)
 	if err != nil {
