@@ -7,17 +7,21 @@
 //	p, err := d.Programs(f.Config, legal, model.Shapes{GenerateRows: 64, PromptTokens: 128,
 //		MaxNewTokens: 64, MicroBatch: 8, Sequence: 192})
 //	s, err := p.Load(f.First())
-//	out, err := p.Generate(ctx, s, model.GenerateInput{…})     // roll out
-//	old, entropy, err := p.Score(ctx, s, batch, temperature)   // old log-probs
-//	s, metrics, err = p.Update(ctx, s, batches, settings)      // learn; it consumes s
+//	out, err := p.Sampler.Generate(ctx, s, model.GenerateInput{…})  // roll out
+//	old, entropy, err := p.Scorer.Score(ctx, s, batch, temperature) // old log-probs
+//	s, metrics, err = p.Learner.Update(ctx, s, batches, settings)   // train; it consumes s
+//
+// Programs have three roles. A Sampler continues prompts, a Scorer gives log-probs or values, and a
+// Learner makes optimizer steps. Each has its own tables on the device and its own programs; they share
+// the network, the states and the table of programs. A caller takes the role that it needs.
 //
 // A critic is the same backbone with a value head (Config.Critic, NewCritic). It has its
 // own programs and states.
 //
 //	q, err := d.Programs(f.Config.Critic(), nil, model.Shapes{MicroBatch: 8, Sequence: 192})
 //	c, err := q.Load(s.NewCritic(1))
-//	values, err := q.Values(ctx, c, batch)                     // old values
-//	c, metrics, err = q.CriticUpdate(ctx, c, batches, settings)
+//	values, err := q.Scorer.Values(ctx, c, batch) // old values
+//	c, metrics, err = q.Learner.CriticUpdate(ctx, c, batches, settings)
 //
 // A reference policy is parameters without optimizer state (LoadParams). Score accepts it.
 //
@@ -59,7 +63,7 @@
 // decode is one loop that samples until every row has ended. forward scores a micro-batch
 // and leaves the activations between layers on the device. backward computes each layer
 // again from them, so that the inner activations of only one layer are in memory, and
-// sums the gradients. Update computes its log-probs with the same program as Score, so the
+// sums the gradients. A Learner computes its log-probs with the Scorer's program, so the
 // first ratio of a batch is exactly 1, on every platform. A critic has its own forward, which
 // computes Values, and backward.
 //

@@ -288,3 +288,23 @@ func TestSupervisedUpdateLearns(t *testing.T) {
 	state.Free()
 	require.Less(t, last, first/10)
 }
+
+// A learner computes its log-probs with the scorer of its width, on its own device.
+func TestLearnerReadsTheScorerOfItsWidth(t *testing.T) {
+	p, err := testDevice(t).Programs(tiny(), nil, Shapes{MicroBatch: 3, Sequence: 12, Narrower: [2]int{7, 5}})
+	require.NoError(t, err)
+	defer p.Free()
+	require.Same(t, p.Learner, p.Learner.widths[0])
+	for i, scorer := range p.Scorer.widths {
+		of, err := p.Learner.of(batch.MicroBatch{Width: scorer.sh.Sequence})
+		require.NoError(t, err)
+		require.Same(t, p.Learner.widths[i], of)
+		require.Same(t, scorer, of.scorer)
+		there := of.at(1)
+		require.Equal(t, 1, there.k)
+		require.Same(t, there.core, there.scorer.core)
+		require.Zero(t, of.k)
+	}
+	_, err = p.Learner.of(batch.MicroBatch{Width: 6})
+	require.ErrorIs(t, err, ErrInput)
+}

@@ -14,13 +14,16 @@ import (
 // compiled when first called, or all at once by Compile. Equal programs of one device
 // share their compiled code, which is freed with the last of them. Methods may be called
 // concurrently.
+//
+// They make states, and have a role for each use of one. Roles without shapes have no programs: their
+// methods return an ErrInput.
 type Programs struct {
 	*core
 	// Sampler samples turns.
 	Sampler *Sampler
-	// Scorer scores them, or values them.
+	// Scorer gives the log-probs of turns, or a critic's values.
 	Scorer *Scorer
-	// Learner trains on them.
+	// Learner makes optimizer steps.
 	Learner *Learner
 
 	narrower []*Programs // with the programs of Shapes.Narrower alone

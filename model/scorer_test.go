@@ -59,3 +59,23 @@ func TestAFreshCriticExpectsNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, values[:1], alone)
 }
+
+func TestScorersOfWidths(t *testing.T) {
+	p, err := testDevice(t).Programs(tiny(), nil, Shapes{MicroBatch: 3, Sequence: 12, Narrower: [2]int{7, 5}})
+	require.NoError(t, err)
+	defer p.Free()
+	require.Empty(t, p.Sampler.rope.first)
+	require.Same(t, p.Scorer, p.Scorer.widths[0])
+	for i, width := range []int{12, 7, 5} {
+		require.Equal(t, width, p.Scorer.widths[i].sh.Sequence)
+		at, err := p.Scorer.place(batch.MicroBatch{Width: width})
+		require.NoError(t, err)
+		require.Equal(t, i, at)
+	}
+	at, err := p.Scorer.place(batch.MicroBatch{}) // as wide as Sequence
+	require.NoError(t, err)
+	require.Zero(t, at)
+	_, err = p.Scorer.place(batch.MicroBatch{Width: 6})
+	require.ErrorIs(t, err, ErrInput)
+	require.EqualError(t, err, ErrInput.Error()+": a micro-batch of width 6, the programs are for 12 and [7 5]")
+}
