@@ -16,27 +16,27 @@ type Learner struct {
 }
 
 func newLearner(scorer *Scorer) *Learner {
-	p := &Learner{core: scorer.core, scorer: scorer, layout: scorer.sh.Loss.PolicyLayout()}
-	if p.c.ValueHead {
-		p.layout = p.sh.Loss.CriticLayout()
+	l := &Learner{core: scorer.core, scorer: scorer, layout: scorer.sh.Loss.PolicyLayout()}
+	if l.c.ValueHead {
+		l.layout = l.sh.Loss.CriticLayout()
 	}
-	p.widths = []*Learner{p}
-	return p
+	l.widths = []*Learner{l}
+	return l
 }
 
 // of is the learner of micro-batches of the width that b has.
-func (p *Learner) of(b batch.MicroBatch) (*Learner, error) {
-	i, err := p.scorer.place(b)
+func (l *Learner) of(b batch.MicroBatch) (*Learner, error) {
+	i, err := l.scorer.place(b)
 	if err != nil {
 		return nil, err
 	}
-	return p.widths[i], nil
+	return l.widths[i], nil
 }
 
 // at is the learner as it runs on device k, on which spread has been.
-func (p *Learner) at(k int) *Learner {
-	q := *p
-	q.scorer = p.scorer.at(k)
+func (l *Learner) at(k int) *Learner {
+	q := *l
+	q.scorer = l.scorer.at(k)
 	q.core = q.scorer.core
 	return &q
 }

@@ -60,8 +60,8 @@ func clipScale(norm, maxNorm float32) float32 {
 // is finite, and reads only the gradient for that; then it writes, tensor by tensor, in the
 // memory of the old state, which it consumes, each on its owner. If there is an error after the first tensor was
 // written, there is neither the old state nor the next. The caller holds run.
-func (p *Learner) apply(s *State, acc *accumulated, o Optimizer) (*State, report, error) {
-	r, err := p.decide(s, acc)
+func (l *Learner) apply(s *State, acc *accumulated, o Optimizer) (*State, report, error) {
+	r, err := l.decide(s, acc)
 	if err != nil {
 		return nil, report{}, err
 	}
@@ -69,18 +69,18 @@ func (p *Learner) apply(s *State, acc *accumulated, o Optimizer) (*State, report
 	if r.skipped {
 		return s.pass(step + ", which was skipped"), r, nil
 	}
-	steps, err := p.group(kindApply)
+	steps, err := l.group(kindApply)
 	if err != nil {
 		return nil, report{}, err
 	}
 	if err := steps.compile(); err != nil {
 		return nil, report{}, err
 	}
-	numbers := make([]compute.Buffer, p.device.Count()) // by device
+	numbers := make([]compute.Buffer, l.device.Count()) // by device
 	defer free(numbers)
 	for k := range numbers {
 		of := adamNumbers(o, s.step+1, clipScale(float32(r.norm), o.MaxGradNorm))
-		if numbers[k], err = upload(p.device, k, of, adamCount); err != nil {
+		if numbers[k], err = upload(l.device, k, of, adamCount); err != nil {
 			return nil, report{}, err
 		}
 	}
@@ -92,8 +92,8 @@ func (p *Learner) apply(s *State, acc *accumulated, o Optimizer) (*State, report
 			next.release()
 		}
 	}()
-	if err := p.device.eachOwned(p.ownersOf(next), "step", func(k, b int) error {
-		of := p.bundles[b]
+	if err := l.device.eachOwned(l.ownersOf(next), "step", func(k, b int) error {
+		of := l.bundles[b]
 		args := slices.Concat(of.take(next.params), of.take(next.m), of.take(next.v), of.take(acc.grads))
 		out, err := steps[b].on(k, append(args, numbers[k])...)
 		if err != nil {
@@ -118,14 +118,14 @@ func (p *Learner) apply(s *State, acc *accumulated, o Optimizer) (*State, report
 // decide reads a minibatch's metrics and the norm of its gradient. Owners sum up the squares of
 // their tensors; the host adds these in the order of tensors, so that the sum does not depend on who
 // owns which. A step is skipped unless both the loss and the norm are finite.
-func (p *Learner) decide(s *State, acc *accumulated) (report, error) {
-	squares, err := p.group(kindSquare)
+func (l *Learner) decide(s *State, acc *accumulated) (report, error) {
+	squares, err := l.group(kindSquare)
 	if err != nil {
 		return report{}, err
 	}
 	of := make([]float32, len(acc.grads))
-	if err := p.device.eachOwned(p.ownersOf(s), "norm", func(k, b int) error {
-		bundle := p.bundles[b]
+	if err := l.device.eachOwned(l.ownersOf(s), "norm", func(k, b int) error {
+		bundle := l.bundles[b]
 		out, err := squares[b].on(k, bundle.take(acc.grads)...)
 		if err != nil {
 			return err
@@ -143,7 +143,7 @@ func (p *Learner) decide(s *State, acc *accumulated) (report, error) {
 	for _, square := range of {
 		sum += square
 	}
-	metrics, err := download[float32](acc.metrics, p.metricCount())
+	metrics, err := download[float32](acc.metrics, l.metricCount())
 	if err != nil {
 		return report{}, err
 	}
@@ -151,7 +151,7 @@ func (p *Learner) decide(s *State, acc *accumulated) (report, error) {
 	for _, x := range metrics {
 		named = append(named, float64(x))
 	}
-	r := report{metrics: p.layout.Report(named)}
+	r := report{metrics: l.layout.Report(named)}
 	r.norm = float64(float32(math.Sqrt(float64(sum))))
 	r.skipped = !finite(r.norm) || !finite(r.metrics[terms.Loss])
 	return r, nil
@@ -216,9 +216,9 @@ func buildApply(t TensorShape, n int) builder {
 }
 
 // ownersOf are the owners of the bundles of a state's tensors.
-func (p *Learner) ownersOf(s *State) []int {
-	out := make([]int, len(p.bundles))
-	for b, of := range p.bundles {
+func (l *Learner) ownersOf(s *State) []int {
+	out := make([]int, len(l.bundles))
+	for b, of := range l.bundles {
 		out[b] = s.owner[of[0]]
 	}
 	return out

@@ -15,77 +15,77 @@ import (
 // the sums with this micro-batch added. Unless the forward program keeps its activations, each
 // layer is computed again from its input, so that only one layer's are in memory at a time, on
 // every platform.
-func (p *Learner) buildBackward(in *inputs) []*graph.Node {
-	n := p.sh.MicroBatch * p.sh.Sequence
-	w := p.net.weights(in)
-	b := p.scorer.batchInputs(in)
-	lp, entropy, logSum := in.next(p.net.wide, n), in.next(p.net.wide, n), in.next(p.net.wide, n)
-	saved := p.savedInputs(in)
-	l := p.policyLoss(in, lp, entropy)
-	grads := p.pullScores(w, saved, b, entropy, logSum, l.ByLogProb, l.ByEntropy)
-	return p.addUp(in, grads, l.Metrics)
+func (l *Learner) buildBackward(in *inputs) []*graph.Node {
+	n := l.sh.MicroBatch * l.sh.Sequence
+	w := l.net.weights(in)
+	b := l.scorer.batchInputs(in)
+	lp, entropy, logSum := in.next(l.net.wide, n), in.next(l.net.wide, n), in.next(l.net.wide, n)
+	saved := l.savedInputs(in)
+	d := l.policyLoss(in, lp, entropy)
+	grads := l.pullScores(w, saved, b, entropy, logSum, d.ByLogProb, d.ByEntropy)
+	return l.addUp(in, grads, d.Metrics)
 }
 
 // policyLoss is the loss of the policy, whose columns and knobs are declared as inputs.
-func (p *Learner) policyLoss(in *inputs, lp, entropy *graph.Node) losses.Derivatives {
-	of := p.layout
-	columns := in.columns(p.net.wide, of.Columns, p.sh.MicroBatch*p.sh.Sequence)
-	sizes := losses.Sizes{Rows: p.sh.MicroBatch, Width: p.sh.Sequence, Turns: p.sh.Loss.Turns, Wide: p.net.wide}
-	return losses.Policy(p.sh.Loss, sizes, lp, entropy, columns, in.next(p.net.wide, len(of.Knobs)))
+func (l *Learner) policyLoss(in *inputs, lp, entropy *graph.Node) losses.Derivatives {
+	of := l.layout
+	columns := in.columns(l.net.wide, of.Columns, l.sh.MicroBatch*l.sh.Sequence)
+	sizes := losses.Sizes{Rows: l.sh.MicroBatch, Width: l.sh.Sequence, Turns: l.sh.Loss.Turns, Wide: l.net.wide}
+	return losses.Policy(l.sh.Loss, sizes, lp, entropy, columns, in.next(l.net.wide, len(of.Knobs)))
 }
 
 // pullScores propagates the derivatives of the loss by log-probs and entropies back
 // through the network and returns the gradients of all tensors.
-func (p *Learner) pullScores(w weights, saved saved, b batchNodes, entropy, logSum, byLogProb, byEntropy *graph.Node) []*graph.Node {
+func (l *Learner) pullScores(w weights, saved saved, b batchNodes, entropy, logSum, byLogProb, byEntropy *graph.Node) []*graph.Node {
 	grads := newGradientNodes(w)
-	hd := head{t: p.net, weight: w.head, legal: b.legal, inverse: b.inverse}
+	hd := head{t: l.net, weight: w.head, legal: b.legal, inverse: b.inverse}
 	dx := hd.pull(grads, w.norm, saved, b.target, entropy, logSum, byLogProb, byEntropy)
-	p.pullLayers(grads, saved, dx, b)
+	l.pullLayers(grads, saved, dx, b)
 	return grads.by
 }
 
 // pullLayers propagates the derivative by the last layer's output back to the embedding
 // and sets the gradients of the tensors that are trained. It adds to the embedding's gradient
 // if there is one already, from a tied head.
-func (p *Learner) pullLayers(grads gradientNodes, saved saved, dx *graph.Node, b batchNodes) {
-	n := p.sh.MicroBatch * p.sh.Sequence
+func (l *Learner) pullLayers(grads gradientNodes, saved saved, dx *graph.Node, b batchNodes) {
+	n := l.sh.MicroBatch * l.sh.Sequence
 	for i, w := range slices.Backward(grads.w.layers) {
-		a := p.activations(saved, w, i, dx, b.sequences)
-		dx = p.net.pullLayer(grads, w, a, dx, b.sequences)
+		a := l.activations(saved, w, i, dx, b.sequences)
+		dx = l.net.pullLayer(grads, w, a, dx, b.sequences)
 	}
 	table := grads.w.embedding
 	if !grads.has(table) {
 		return
 	}
-	if id, ok := p.c.padding(); ok {
+	if id, ok := l.c.padding(); ok {
 		padded := graph.Equal(b.flat, scalar(b.flat, float32(id)))
 		padded = graph.BroadcastToShape(graph.Reshape(padded, n, 1), dx.Shape())
 		dx = graph.Where(padded, scalar(dx, 0), dx)
 	}
 	// The gradient of an embedding's row is the sum over the positions of its token.
-	grads.add(table, graph.ScatterSum(graph.Zeros(dx.Graph(), shapes.Make(p.net.wide, table.Shape().Dimensions...)), graph.Reshape(b.flat, n, 1), p.net.widen(dx), false, false))
+	grads.add(table, graph.ScatterSum(graph.Zeros(dx.Graph(), shapes.Make(l.net.wide, table.Shape().Dimensions...)), graph.Reshape(b.flat, n, 1), l.net.widen(dx), false, false))
 }
 
 // addUp adds gradients and metrics to the sums so far, in the memory of the sums. It declares
 // as inputs whether this micro-batch is the first, whose sums are not read, and the sums. The
 // metrics that are maxima are combined by maximum instead of sum.
-func (p *Learner) addUp(in *inputs, grads []*graph.Node, metrics *graph.Node) []*graph.Node {
+func (l *Learner) addUp(in *inputs, grads []*graph.Node, metrics *graph.Node) []*graph.Node {
 	first := in.next(dtypes.Bool)
-	for i, t := range p.c.Tensors() {
-		sum := in.donated(i, p.net.wide, t.Shape...)
+	for i, t := range l.c.Tensors() {
+		sum := in.donated(i, l.net.wide, t.Shape...)
 		grads[i] = graph.Where(first, grads[i], graph.Add(sum, grads[i]))
 	}
-	before := in.next(p.net.wide, metrics.Shape().Size())
+	before := in.next(l.net.wide, metrics.Shape().Size())
 	total, most := graph.Add(before, metrics), graph.Max(before, metrics)
 	place := graph.Iota(in.g, metrics.Shape(), 0)
-	total = graph.Where(p.maxima(place), most, total)
+	total = graph.Where(l.maxima(place), most, total)
 	return append(grads, graph.Where(first, metrics, total))
 }
 
 // maxima marks the places of the metrics that are maxima.
-func (p *Learner) maxima(place *graph.Node) *graph.Node {
+func (l *Learner) maxima(place *graph.Node) *graph.Node {
 	var out *graph.Node
-	for i, m := range p.layout.Metrics {
+	for i, m := range l.layout.Metrics {
 		if !m.Largest {
 			continue
 		}
@@ -102,10 +102,10 @@ func (p *Learner) maxima(place *graph.Node) *graph.Node {
 }
 
 // savedInputs declares savedOutputs as inputs of the backward program.
-func (p *Learner) savedInputs(in *inputs) saved {
-	s := saved{layers: make([]activations, p.c.Layers)}
-	for _, tensor := range p.scorer.savedTensors(&s) {
-		*tensor.of = in.next(tensor.dtype, p.sh.MicroBatch*p.sh.Sequence, tensor.width)
+func (l *Learner) savedInputs(in *inputs) saved {
+	s := saved{layers: make([]activations, l.c.Layers)}
+	for _, tensor := range l.scorer.savedTensors(&s) {
+		*tensor.of = in.next(tensor.dtype, l.sh.MicroBatch*l.sh.Sequence, tensor.width)
 	}
 	return s
 }
@@ -113,9 +113,9 @@ func (p *Learner) savedInputs(in *inputs) saved {
 // activations are those of layer i: what was kept, or computed again from the layer's input.
 // Either is to be read only when dy, the derivative by the layer's output, has been computed:
 // see after. What is read beside derivatives alone is so anyway.
-func (p *Learner) activations(s saved, w layer, i int, dy *graph.Node, of sequences) activations {
-	a, t := s.layers[i], p.net
-	if !p.sh.Keep {
+func (l *Learner) activations(s saved, w layer, i int, dy *graph.Node, of sequences) activations {
+	a, t := s.layers[i], l.net
+	if !l.sh.Keep {
 		_, a = t.layer(w, t.after(a.x, dy), of)
 		return a
 	}

@@ -47,12 +47,12 @@ type packed struct {
 
 // packAll checks the micro-batches of a minibatch and packs them with the columns that
 // its loss reads. It also returns the number of tokens that are trained on.
-func (p *Learner) packAll(batches []batch.MicroBatch, reads []read) (out []packed, tokens int, err error) {
+func (l *Learner) packAll(batches []batch.MicroBatch, reads []read) (out []packed, tokens int, err error) {
 	var sum, shown float64 // of the tokens' row weights; of supervised tokens
 	given, empty := 0, 0
 	for i, b := range batches {
 		x := packed{}
-		if x.on, err = p.of(b); err == nil {
+		if x.on, err = l.of(b); err == nil {
 			x.ids, err = x.on.scorer.pack(b)
 		}
 		if err != nil {
@@ -61,8 +61,8 @@ func (p *Learner) packAll(batches []batch.MicroBatch, reads []read) (out []packe
 		if err := b.Check(); err != nil {
 			return nil, 0, fmt.Errorf("micro-batch %d: %w", i, err)
 		}
-		if max(b.Values, 1) != p.perToken() && len(b.IDs) > 0 {
-			return nil, 0, fmt.Errorf("micro-batch %d: %w: %d values a token, the head has %d", i, ErrInput, max(b.Values, 1), p.perToken())
+		if max(b.Values, 1) != l.perToken() && len(b.IDs) > 0 {
+			return nil, 0, fmt.Errorf("micro-batch %d: %w: %d values a token, the head has %d", i, ErrInput, max(b.Values, 1), l.perToken())
 		}
 		if b.Mask == nil && len(b.IDs) > 0 {
 			return nil, 0, fmt.Errorf("micro-batch %d: %w: no mask", i, ErrInput)
@@ -123,9 +123,9 @@ func (p *Learner) packAll(batches []batch.MicroBatch, reads []read) (out []packe
 
 // lay returns the columns of a micro-batch in the layout of packed. sum is the sum of the
 // row weights over the tokens of the minibatch.
-func (p *Learner) lay(b batch.MicroBatch, sum float64, reads []read) ([]float32, error) {
-	rows, each := p.sh.MicroBatch, p.perToken()
-	width := p.sh.Sequence * each
+func (l *Learner) lay(b batch.MicroBatch, sum float64, reads []read) ([]float32, error) {
+	rows, each := l.sh.MicroBatch, l.perToken()
+	width := l.sh.Sequence * each
 	if err := checkWeights(b); err != nil {
 		return nil, err
 	}

@@ -43,8 +43,8 @@ type CriticMetrics struct {
 //
 // of Returns G and OldValues V_old. With terms.Promise the loss is the cross-entropy
 // of chances, and Clip must be 0. Otherwise it behaves like Update.
-func (p *Learner) CriticUpdate(ctx context.Context, s *State, batches []batch.MicroBatch, k CriticSettings) (*State, CriticMetrics, error) {
-	g, err := p.criticGradient(batches, k)
+func (l *Learner) CriticUpdate(ctx context.Context, s *State, batches []batch.MicroBatch, k CriticSettings) (*State, CriticMetrics, error) {
+	g, err := l.criticGradient(batches, k)
 	st, m, err := train(ctx, s, g, err)
 	if err != nil {
 		return nil, CriticMetrics{}, fmt.Errorf("critic update: %w", err)
@@ -53,29 +53,29 @@ func (p *Learner) CriticUpdate(ctx context.Context, s *State, batches []batch.Mi
 }
 
 // CriticGradient begins a step of CriticUpdate, whose micro-batches are then added one by one.
-func (p *Learner) CriticGradient(batches []batch.MicroBatch, k CriticSettings) (*Gradient[CriticMetrics], error) {
-	g, err := p.criticGradient(batches, k)
+func (l *Learner) CriticGradient(batches []batch.MicroBatch, k CriticSettings) (*Gradient[CriticMetrics], error) {
+	g, err := l.criticGradient(batches, k)
 	if err != nil {
 		return nil, fmt.Errorf("critic gradient: %w", err)
 	}
 	return g, nil
 }
 
-func (p *Learner) criticGradient(batches []batch.MicroBatch, k CriticSettings) (*Gradient[CriticMetrics], error) {
-	if err := p.checkRole(true); err != nil {
+func (l *Learner) criticGradient(batches []batch.MicroBatch, k CriticSettings) (*Gradient[CriticMetrics], error) {
+	if err := l.checkRole(true); err != nil {
 		return nil, err
 	}
 	if err := k.check(); err != nil {
 		return nil, err
 	}
-	if p.sh.Loss.Value == terms.Promise && k.Clip != 0 {
+	if l.sh.Loss.Value == terms.Promise && k.Clip != 0 {
 		return nil, fmt.Errorf("%w: a Clip of values that are logits", ErrInput)
 	}
-	all, tokens, err := p.packAll(batches, k.reads(p.sh.Loss))
+	all, tokens, err := l.packAll(batches, k.reads(l.sh.Loss))
 	if err != nil {
 		return nil, err
 	}
-	return newGradient(p, all, pass{knobs: k.knobs(p.sh.Loss)}, k.Optimizer, func(r report) CriticMetrics {
+	return newGradient(l, all, pass{knobs: k.knobs(l.sh.Loss)}, k.Optimizer, func(r report) CriticMetrics {
 		return CriticMetrics{
 			Loss: r.metrics[terms.Loss], ClipFraction: r.metrics[terms.ValueClipFraction], ValueMean: r.metrics[terms.ValueMean],
 			GradNorm: r.norm, Skipped: r.skipped, Tokens: tokens,
@@ -109,26 +109,26 @@ func (k CriticSettings) knobs(o LossOptions) []float32 {
 }
 
 // buildCriticBackward is buildBackward for the critic.
-func (p *Learner) buildCriticBackward(in *inputs) []*graph.Node {
-	n := p.sh.MicroBatch * p.sh.Sequence * p.c.values()
-	w := p.net.weights(in)
-	b := p.scorer.batchInputs(in)
-	values, saved := in.next(p.net.wide, n), p.savedInputs(in)
-	byValue, metrics := p.valueLoss(in, values)
-	return p.addUp(in, p.pullValues(w, saved, b, byValue), metrics)
+func (l *Learner) buildCriticBackward(in *inputs) []*graph.Node {
+	n := l.sh.MicroBatch * l.sh.Sequence * l.c.values()
+	w := l.net.weights(in)
+	b := l.scorer.batchInputs(in)
+	values, saved := in.next(l.net.wide, n), l.savedInputs(in)
+	byValue, metrics := l.valueLoss(in, values)
+	return l.addUp(in, l.pullValues(w, saved, b, byValue), metrics)
 }
 
 // valueLoss is the loss of the critic, whose columns and knobs are declared as inputs.
-func (p *Learner) valueLoss(in *inputs, values *graph.Node) (byValue, metrics *graph.Node) {
-	of := p.layout
-	columns := in.columns(p.net.wide, of.Columns, values.Shape().Size())
-	return losses.Critic(p.sh.Loss, values, columns, in.next(p.net.wide, len(of.Knobs)))
+func (l *Learner) valueLoss(in *inputs, values *graph.Node) (byValue, metrics *graph.Node) {
+	of := l.layout
+	columns := in.columns(l.net.wide, of.Columns, values.Shape().Size())
+	return losses.Critic(l.sh.Loss, values, columns, in.next(l.net.wide, len(of.Knobs)))
 }
 
 // pullValues is pullScores for the critic.
-func (p *Learner) pullValues(w weights, saved saved, b batchNodes, byValue *graph.Node) []*graph.Node {
+func (l *Learner) pullValues(w weights, saved saved, b batchNodes, byValue *graph.Node) []*graph.Node {
 	grads := newGradientNodes(w)
-	dx := p.net.pullValues(grads, w.norm, w.value, saved.last, byValue)
-	p.pullLayers(grads, saved, dx, b)
+	dx := l.net.pullValues(grads, w.norm, w.value, saved.last, byValue)
+	l.pullLayers(grads, saved, dx, b)
 	return grads.by
 }

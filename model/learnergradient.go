@@ -31,7 +31,7 @@ type report struct {
 // [Learner.Update]: a sum is a left fold over the micro-batches in their order, or with Shard
 // over those of a shard. It is not safe for concurrent use.
 type Gradient[M any] struct {
-	p       *Learner
+	l       *Learner
 	state   *State // of the micro-batches added so far; nil before the first
 	batches []packed
 	added   int // of batches
@@ -45,10 +45,10 @@ type Gradient[M any] struct {
 }
 
 // newGradient begins a step.
-func newGradient[M any](p *Learner, batches []packed, how pass, o Optimizer, tell func(report) M) *Gradient[M] {
-	devices := p.device.Count()
+func newGradient[M any](l *Learner, batches []packed, how pass, o Optimizer, tell func(report) M) *Gradient[M] {
+	devices := l.device.Count()
 	return &Gradient[M]{
-		p: p, batches: batches, how: how, o: o, tell: tell,
+		l: l, batches: batches, how: how, o: o, tell: tell,
 		order: shards{of: 1, devices: devices, batches: len(batches)}, sums: make([]accumulated, devices),
 	}
 }
@@ -75,18 +75,18 @@ func (g *Gradient[M]) Add(ctx context.Context, s *State) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	g.p.device.run.Lock()
-	defer g.p.device.run.Unlock()
+	g.l.device.run.Lock()
+	defer g.l.device.run.Unlock()
 	err := g.usable(s)
 	if err == nil && g.Left() == 0 {
 		err = fmt.Errorf("%w: all micro-batches were added", ErrInput)
 	}
 	next := g.order.next()
 	if err == nil {
-		err = g.p.spread(s, g.order.width(), g.p.scorer.tables()...)
+		err = g.l.spread(s, g.order.width(), g.l.scorer.tables()...)
 	}
 	if err == nil {
-		err = g.p.device.deal(len(next), func(k, at int) error {
+		err = g.l.device.deal(len(next), func(k, at int) error {
 			b := g.batches[next[at]]
 			if b.tokens == 0 {
 				return nil // adding zeros changes nothing
@@ -95,7 +95,7 @@ func (g *Gradient[M]) Add(ctx context.Context, s *State) error {
 		})
 	}
 	if err == nil && g.order.advance() {
-		err = g.p.addShards(&g.total, g.sums, s.owner)
+		err = g.l.addShards(&g.total, g.sums, s.owner)
 	}
 	if err != nil {
 		g.end()
@@ -112,8 +112,8 @@ func (g *Gradient[M]) Add(ctx context.Context, s *State) error {
 // Apply makes the step and returns the next state, in the memory of s; see [Learner.Update].
 // The sums are freed, whatever it returns.
 func (g *Gradient[M]) Apply(s *State) (next *State, m M, err error) {
-	g.p.device.run.Lock()
-	defer g.p.device.run.Unlock()
+	g.l.device.run.Lock()
+	defer g.l.device.run.Unlock()
 	defer g.end()
 	err = g.usable(s)
 	if err == nil && g.Left() > 0 {
@@ -124,7 +124,7 @@ func (g *Gradient[M]) Apply(s *State) (next *State, m M, err error) {
 	}
 	var r report
 	if err = try("train", func() error {
-		next, r, err = g.p.apply(s, &g.total, g.o)
+		next, r, err = g.l.apply(s, &g.total, g.o)
 		return err
 	}); err != nil {
 		return nil, m, err
@@ -134,8 +134,8 @@ func (g *Gradient[M]) Apply(s *State) (next *State, m M, err error) {
 
 // Free gives the step up and frees its sums. Freeing twice is fine.
 func (g *Gradient[M]) Free() {
-	g.p.device.run.Lock()
-	defer g.p.device.run.Unlock()
+	g.l.device.run.Lock()
+	defer g.l.device.run.Unlock()
 	g.end()
 }
 
@@ -156,7 +156,7 @@ func (g *Gradient[M]) usable(s *State) error {
 	if g.ended {
 		return fmt.Errorf("%w: the gradient was applied or freed", ErrInput)
 	}
-	if err := g.p.check(s); err != nil {
+	if err := g.l.check(s); err != nil {
 		return err
 	}
 	if s.m == nil {
@@ -195,48 +195,48 @@ func (in backwardInputs) free() {
 }
 
 // backward adds one micro-batch's gradients to acc. The caller holds run.
-func (p *Learner) backward(s *State, b packed, how pass, acc *accumulated) error {
-	prog, err := p.program(kindBackward)
+func (l *Learner) backward(s *State, b packed, how pass, acc *accumulated) error {
+	prog, err := l.program(kindBackward)
 	if err != nil {
 		return err
 	}
-	f, err := p.scorer.forward(s, b.ids, how.temperature)
+	f, err := l.scorer.forward(s, b.ids, how.temperature)
 	if err != nil {
 		return err
 	}
 	defer f.free()
 	var in backwardInputs
 	defer func() { in.free() }()
-	n := p.sh.MicroBatch * p.sh.Sequence * p.perToken()
-	if in.columns, err = upload(p.device, p.k, b.columns, len(b.columns)/n, n); err != nil {
+	n := l.sh.MicroBatch * l.sh.Sequence * l.perToken()
+	if in.columns, err = upload(l.device, l.k, b.columns, len(b.columns)/n, n); err != nil {
 		return err
 	}
-	if in.knobs, err = upload(p.device, p.k, how.knobs, len(how.knobs)); err != nil {
+	if in.knobs, err = upload(l.device, l.k, how.knobs, len(how.knobs)); err != nil {
 		return err
 	}
 	first := acc.grads == nil
-	if in.first, err = upload(p.device, p.k, []bool{first}); err != nil {
+	if in.first, err = upload(l.device, l.k, []bool{first}); err != nil {
 		return err
 	}
 	metrics := acc.metrics
 	if first { // the program does not read the sums, but writes in their memory
-		if acc.grads, err = p.zeros(); err != nil {
+		if acc.grads, err = l.zeros(); err != nil {
 			return err
 		}
-		if in.noMetrics, err = upload(p.device, p.k, make([]float32, p.metricCount()), p.metricCount()); err != nil {
+		if in.noMetrics, err = upload(l.device, l.k, make([]float32, l.metricCount()), l.metricCount()); err != nil {
 			return err
 		}
 		metrics = in.noMetrics
 	}
-	args, err := p.weights(s)
+	args, err := l.weights(s)
 	if err != nil {
 		return err
 	}
-	args = append(args, f.inputs(p.scorer)...)
+	args = append(args, f.inputs(l.scorer)...)
 	args = append(append(args, f.scores...), f.saved...)
 	args = append(args, in.columns, in.knobs, in.first)
 	args = append(append(args, acc.grads...), metrics)
-	out, err := prog.on(p.k, args...)
+	out, err := prog.on(l.k, args...)
 	if err != nil {
 		return err
 	}
@@ -246,24 +246,24 @@ func (p *Learner) backward(s *State, b packed, how pass, acc *accumulated) error
 }
 
 // zeros are tensors of zeros made on the device. The caller holds run.
-func (p *Learner) zeros() ([]compute.Buffer, error) {
-	zeros, ofBundles := p.progs[p.named(kindZeros)]
+func (l *Learner) zeros() ([]compute.Buffer, error) {
+	zeros, ofBundles := l.progs[l.named(kindZeros)]
 	if !ofBundles {
 		var err error
-		if zeros, err = p.group(kindFill); err != nil {
+		if zeros, err = l.group(kindFill); err != nil {
 			return nil, err
 		}
 	}
-	numbers, err := upload(p.device, p.k, make([]uint32, 3), 3) // of all: without spread no seed matters
+	numbers, err := upload(l.device, l.k, make([]uint32, 3), 3) // of all: without spread no seed matters
 	if err != nil {
 		return nil, err
 	}
 	defer free([]compute.Buffer{numbers})
-	out := make([]compute.Buffer, len(p.c.Tensors()))
-	if err := p.device.abreast("make zeros", len(zeros), func(b int) error {
-		made, err := zeros[b].on(p.k, numbers)
+	out := make([]compute.Buffer, len(l.c.Tensors()))
+	if err := l.device.abreast("make zeros", len(zeros), func(b int) error {
+		made, err := zeros[b].on(l.k, numbers)
 		if err == nil {
-			p.bundles[b].put(out, made)
+			l.bundles[b].put(out, made)
 		}
 		return err
 	}); err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // metricCount is the number of metrics of the loss.
-func (p *Learner) metricCount() int { return len(p.layout.Metrics) }
+func (l *Learner) metricCount() int { return len(l.layout.Metrics) }
 
 // reads are the columns that the policy's loss reads, in the order of its program's inputs. A supervised
 // step uses none of them.

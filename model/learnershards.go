@@ -45,20 +45,20 @@ func (c *shards) width() int { return min(c.devices, c.of, c.batches) }
 
 // addShards adds what the devices have summed up to the total, in the order of the devices, and frees
 // it there. The total of a tensor is on its owner. The caller holds run.
-func (p *Learner) addShards(total *accumulated, sums []accumulated, owner []int) error {
-	metrics, err := p.metricsOf(total, sums)
+func (l *Learner) addShards(total *accumulated, sums []accumulated, owner []int) error {
+	metrics, err := l.metricsOf(total, sums)
 	if err != nil || metrics == nil {
 		return err
 	}
 	if total.grads == nil {
 		total.grads = make([]compute.Buffer, len(owner))
 	}
-	if err := p.device.eachOwned(owner, "add up shards", func(to, i int) error {
+	if err := l.device.eachOwned(owner, "add up shards", func(to, i int) error {
 		for k := range sums {
 			if sums[k].grads == nil {
 				continue
 			}
-			if err := p.addTensor(total.grads, sums[k].grads, k, to, i); err != nil {
+			if err := l.addTensor(total.grads, sums[k].grads, k, to, i); err != nil {
 				return err
 			}
 		}
@@ -69,12 +69,12 @@ func (p *Learner) addShards(total *accumulated, sums []accumulated, owner []int)
 	for k := range sums {
 		sums[k].free()
 	}
-	return put(p.device, 0, &total.metrics, metrics, p.metricCount())
+	return put(l.device, 0, &total.metrics, metrics, l.metricCount())
 }
 
 // metricsOf adds the metrics of shards to those of the total; nil if no shard has any.
-func (p *Learner) metricsOf(total *accumulated, sums []accumulated) (out []float32, err error) {
-	n := p.metricCount()
+func (l *Learner) metricsOf(total *accumulated, sums []accumulated) (out []float32, err error) {
+	n := l.metricCount()
 	for k := range sums {
 		if sums[k].grads == nil {
 			continue
@@ -92,27 +92,27 @@ func (p *Learner) metricsOf(total *accumulated, sums []accumulated) (out []float
 			out = more
 			continue
 		}
-		out = p.addMetrics(out, more)
+		out = l.addMetrics(out, more)
 	}
 	return out, nil
 }
 
 // addTensor adds tensor i of device k's sum to the total on its owner.
-func (p *Learner) addTensor(total, shard []compute.Buffer, k, owner, i int) error {
+func (l *Learner) addTensor(total, shard []compute.Buffer, k, owner, i int) error {
 	if k != owner {
-		here, err := shard[i].CopyToDevice(p.device.numbers[owner])
+		here, err := shard[i].CopyToDevice(l.device.numbers[owner])
 		if err != nil {
 			return err
 		}
 		free(shard[i : i+1])
 		shard[i] = here
-		p.device.ended.Add(1)
+		l.device.ended.Add(1)
 	}
 	if total[i] == nil {
 		total[i], shard[i] = shard[i], nil
 		return nil
 	}
-	adds, err := p.group(kindAdd)
+	adds, err := l.group(kindAdd)
 	if err != nil {
 		return err
 	}
@@ -126,9 +126,9 @@ func (p *Learner) addTensor(total, shard []compute.Buffer, k, owner, i int) erro
 }
 
 // addMetrics adds the metrics of a shard to those of the shards before it, in float32.
-func (p *Learner) addMetrics(before, shard []float32) []float32 {
+func (l *Learner) addMetrics(before, shard []float32) []float32 {
 	out := make([]float32, len(shard))
-	for i, m := range p.layout.Metrics {
+	for i, m := range l.layout.Metrics {
 		if out[i] = before[i] + shard[i]; m.Largest {
 			out[i] = max(before[i], shard[i])
 		}
@@ -153,7 +153,7 @@ func (g *Gradient[M]) Shard(shards int) error {
 		return fmt.Errorf("%w: %d shards", ErrInput, shards)
 	case g.added > 0:
 		return fmt.Errorf("%w: %d micro-batches were added before the step was cut into shards", ErrInput, g.added)
-	case shards > 1 && !g.p.sh.Sharded:
+	case shards > 1 && !g.l.sh.Sharded:
 		return fmt.Errorf("%w: %d shards, but the programs were prepared without Sharded", ErrInput, shards)
 	}
 	g.order.of = shards

@@ -25,8 +25,8 @@ import (
 // set; that is not an error. An error leaves the old state as it was, unless it is an
 // ErrConsumed: then the update failed while it wrote, and there is no state any more. The
 // context is checked before each micro-batch; a running program is not interrupted.
-func (p *Learner) Update(ctx context.Context, s *State, batches []batch.MicroBatch, k Settings) (*State, UpdateMetrics, error) {
-	st, m, err := p.update(ctx, s, batches, k, false)
+func (l *Learner) Update(ctx context.Context, s *State, batches []batch.MicroBatch, k Settings) (*State, UpdateMetrics, error) {
+	st, m, err := l.update(ctx, s, batches, k, false)
 	if err != nil {
 		return nil, UpdateMetrics{}, fmt.Errorf("update: %w", err)
 	}
@@ -34,8 +34,8 @@ func (p *Learner) Update(ctx context.Context, s *State, batches []batch.MicroBat
 }
 
 // Gradient begins a step of Update, whose micro-batches are then added one by one.
-func (p *Learner) Gradient(batches []batch.MicroBatch, k Settings) (*Gradient[UpdateMetrics], error) {
-	g, err := p.gradient(batches, k, false)
+func (l *Learner) Gradient(batches []batch.MicroBatch, k Settings) (*Gradient[UpdateMetrics], error) {
+	g, err := l.gradient(batches, k, false)
 	if err != nil {
 		return nil, fmt.Errorf("gradient: %w", err)
 	}
@@ -45,34 +45,34 @@ func (p *Learner) Gradient(batches []batch.MicroBatch, k Settings) (*Gradient[Up
 // SupervisedUpdate is Update with the negative log-likelihood of the masked tokens
 // instead of the surrogate, and with the same entropy term. It does not read old
 // log-probs, advantages, reference log-probs or clips.
-func (p *Learner) SupervisedUpdate(ctx context.Context, s *State, batches []batch.MicroBatch, k Settings) (*State, UpdateMetrics, error) {
-	st, m, err := p.update(ctx, s, batches, k, true)
+func (l *Learner) SupervisedUpdate(ctx context.Context, s *State, batches []batch.MicroBatch, k Settings) (*State, UpdateMetrics, error) {
+	st, m, err := l.update(ctx, s, batches, k, true)
 	if err != nil {
 		return nil, UpdateMetrics{}, fmt.Errorf("supervised update: %w", err)
 	}
 	return st, m, nil
 }
 
-func (p *Learner) update(ctx context.Context, s *State, batches []batch.MicroBatch, k Settings, supervised bool) (*State, UpdateMetrics, error) {
-	g, err := p.gradient(batches, k, supervised)
+func (l *Learner) update(ctx context.Context, s *State, batches []batch.MicroBatch, k Settings, supervised bool) (*State, UpdateMetrics, error) {
+	g, err := l.gradient(batches, k, supervised)
 	return train(ctx, s, g, err)
 }
 
-func (p *Learner) gradient(batches []batch.MicroBatch, k Settings, supervised bool) (*Gradient[UpdateMetrics], error) {
-	if err := p.checkRole(false); err != nil {
+func (l *Learner) gradient(batches []batch.MicroBatch, k Settings, supervised bool) (*Gradient[UpdateMetrics], error) {
+	if err := l.checkRole(false); err != nil {
 		return nil, err
 	}
 	if supervised {
-		k = k.forSupervised(p.sh.Loss)
+		k = k.forSupervised(l.sh.Loss)
 	}
-	if err := k.check(p.sh.Loss); err != nil {
+	if err := k.check(l.sh.Loss); err != nil {
 		return nil, err
 	}
-	all, tokens, err := p.packAll(batches, k.reads(p.sh.Loss, supervised))
+	all, tokens, err := l.packAll(batches, k.reads(l.sh.Loss, supervised))
 	if err != nil {
 		return nil, err
 	}
-	return newGradient(p, all, pass{temperature: k.Temperature, knobs: k.knobs(p.sh.Loss, supervised)}, k.Optimizer,
+	return newGradient(l, all, pass{temperature: k.Temperature, knobs: k.knobs(l.sh.Loss, supervised)}, k.Optimizer,
 		func(r report) UpdateMetrics {
 			m := UpdateMetrics{
 				Loss: r.metrics[terms.Loss], PolicyLoss: r.metrics[terms.PolicyLoss], Entropy: r.metrics[terms.Entropy], KL: r.metrics[terms.KL],
@@ -80,7 +80,7 @@ func (p *Learner) gradient(batches []batch.MicroBatch, k Settings, supervised bo
 				BehaviourKL: r.metrics[terms.BehaviourKL], ApproxKL: r.metrics[terms.ApproxKL],
 				GradNorm: r.norm, Skipped: r.skipped, Tokens: tokens,
 			}
-			for _, own := range p.layout.Own() {
+			for _, own := range l.layout.Own() {
 				if m.Own == nil {
 					m.Own = map[string]float64{}
 				}

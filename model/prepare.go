@@ -131,67 +131,67 @@ func (p *Programs) uploadTables(legal []bool) error {
 }
 
 // prepare adds the learner's programs. The caller holds run.
-func (p *Learner) prepare() {
-	if p.sh.MicroBatch == 0 {
+func (l *Learner) prepare() {
+	if l.sh.MicroBatch == 0 {
 		return
 	}
-	p.addBundled(kindSquare, p.bundles, programKey{}, buildSquare)
-	p.addBundled(kindApply, p.bundles, programKey{}, buildApply)
-	if p.device.bundled > 1 {
-		p.addBundled(kindZeros, p.bundles, programKey{}, buildZeros)
+	l.addBundled(kindSquare, l.bundles, programKey{}, buildSquare)
+	l.addBundled(kindApply, l.bundles, programKey{}, buildApply)
+	if l.device.bundled > 1 {
+		l.addBundled(kindZeros, l.bundles, programKey{}, buildZeros)
 	}
-	if p.sh.Sharded {
-		p.addEach(kindAdd, buildAdd)
+	if l.sh.Sharded {
+		l.addEach(kindAdd, buildAdd)
 	}
-	key, backward := p.microBatchKey(), p.buildBackward
-	key.loss = p.sh.Loss
-	if p.c.ValueHead {
-		backward = p.buildCriticBackward
+	key, backward := l.microBatchKey(), l.buildBackward
+	key.loss = l.sh.Loss
+	if l.c.ValueHead {
+		backward = l.buildCriticBackward
 	}
-	p.add(kindBackward, key, backward)
+	l.add(kindBackward, key, backward)
 }
 
 // prepare adds the scorer's program. The caller holds run.
-func (p *Scorer) prepare() {
+func (s *Scorer) prepare() {
 	switch {
-	case p.sh.MicroBatch == 0:
-	case p.c.ValueHead:
-		p.add(kindForward, p.microBatchKey(), p.buildValues)
+	case s.sh.MicroBatch == 0:
+	case s.c.ValueHead:
+		s.add(kindForward, s.microBatchKey(), s.buildValues)
 	default:
-		p.add(kindForward, p.microBatchKey(), p.buildForward)
+		s.add(kindForward, s.microBatchKey(), s.buildForward)
 	}
 }
 
 // prepare adds the sampler's programs. The caller holds run.
-func (p *Sampler) prepare() {
-	sh := p.sh
+func (s *Sampler) prepare() {
+	sh := s.sh
 	if sh.GenerateRows == 0 || sh.MaxNewTokens == 0 {
 		return
 	}
-	key := programKey{dtype: p.net.dtype, rows: sh.GenerateRows, tokens: sh.PromptTokens, fresh: sh.MaxNewTokens, limits: p.net.limits}
+	key := programKey{dtype: s.net.dtype, rows: sh.GenerateRows, tokens: sh.PromptTokens, fresh: sh.MaxNewTokens, limits: s.net.limits}
 	key.block = sh.BlockRows > 0
 	key.append = sh.Append
 	shared := key
 	shared.prompts = sh.SharedPrompts
 	if sh.Append.Before > 0 {
-		p.add(kindAppendRoom, key, p.buildAppendRoom)
-		p.add(kindAppend, key, p.buildAppend)
+		s.add(kindAppendRoom, key, s.buildAppendRoom)
+		s.add(kindAppend, key, s.buildAppend)
 	} else {
-		p.add(kindPrefill, shared, p.buildPrefill)
+		s.add(kindPrefill, shared, s.buildPrefill)
 		if sh.SharedPrompts > 0 && sh.BlockRows == 0 {
-			p.add(kindShareRoom, shared, p.buildShareRoom)
-			p.add(kindShare, shared, p.buildShare)
+			s.add(kindShareRoom, shared, s.buildShareRoom)
+			s.add(kindShare, shared, s.buildShare)
 		}
 	}
 	switch {
 	case sh.BlockRows > 0:
-		p.add(kindBlockRoom, key, p.buildBlockRoom)
-		p.add(kindBlockSeat, shared, p.buildBlockSeat)
-		p.add(kindDecodeBlock, key, p.buildDecodeBlock)
+		s.add(kindBlockRoom, key, s.buildBlockRoom)
+		s.add(kindBlockSeat, shared, s.buildBlockSeat)
+		s.add(kindDecodeBlock, key, s.buildDecodeBlock)
 	case sh.ChunkTokens > 0:
-		p.add(kindDecodeRoom, key, p.buildDecodeRoom)
-		p.add(kindDecodeChunk, key, p.buildDecodeChunk)
+		s.add(kindDecodeRoom, key, s.buildDecodeRoom)
+		s.add(kindDecodeChunk, key, s.buildDecodeChunk)
 	default:
-		p.add(kindDecode, key, p.buildDecode)
+		s.add(kindDecode, key, s.buildDecode)
 	}
 }

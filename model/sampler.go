@@ -10,27 +10,27 @@ type Sampler struct {
 }
 
 // uploadTables uploads the rotary tables. The caller holds run.
-func (p *Sampler) uploadTables() error {
-	if p.sh.GenerateRows == 0 {
+func (s *Sampler) uploadTables() error {
+	if s.sh.GenerateRows == 0 {
 		return nil
 	}
-	p.positions = p.sh.PromptTokens + p.sh.MaxNewTokens
-	return p.uploadRope(&p.rope, p.positions)
+	s.positions = s.sh.PromptTokens + s.sh.MaxNewTokens
+	return s.uploadRope(&s.rope, s.positions)
 }
 
 // tables are what the sampler's programs read besides weights and rows.
-func (p *Sampler) tables() []*tables { return []*tables{&p.legal, &p.rope} }
+func (s *Sampler) tables() []*tables { return []*tables{&s.legal, &s.rope} }
 
 // at is the sampler as it runs on device k, on which spread has been.
-func (p *Sampler) at(k int) *Sampler {
-	q := *p
-	q.core = p.core.at(k)
+func (s *Sampler) at(k int) *Sampler {
+	q := *s
+	q.core = s.core.at(k)
 	return &q
 }
 
 // free frees what the sampler's programs read, and those of Fingerprint. The caller holds run.
-func (p *Sampler) free() {
-	p.rope.free()
-	p.halves.release()
-	p.halves = nil
+func (s *Sampler) free() {
+	s.rope.free()
+	s.halves.release()
+	s.halves = nil
 }

@@ -76,15 +76,15 @@ func (k *Kept) free() {
 func (k *Kept) pass(i int) []compute.Buffer { return k.passes[i].buffers }
 
 // checkKept checks that keys and values are those of prompts of these lengths.
-func (p *Sampler) checkKept(k *Kept, prompts [][]int32, alive []bool) error {
+func (s *Sampler) checkKept(k *Kept, prompts [][]int32, alive []bool) error {
 	if k == nil {
-		if p.sh.Append.Before > 0 {
+		if s.sh.Append.Before > 0 {
 			return fmt.Errorf("%w: the keys and values of the prompts are missing", ErrInput)
 		}
 		return nil
 	}
-	rows := p.sh.GenerateRows
-	fits := p.sh.Append != AppendShapes{} && k.width == p.sh.PromptTokens && len(k.passes) == (len(prompts)+rows-1)/rows
+	rows := s.sh.GenerateRows
+	fits := s.sh.Append != AppendShapes{} && k.width == s.sh.PromptTokens && len(k.passes) == (len(prompts)+rows-1)/rows
 	for i := 0; fits && i < len(prompts); i++ {
 		pass := k.passes[i/rows]
 		fits = alive != nil && !alive[i] || pass.buffers != nil && len(prompts[i]) == int(pass.lengths[i%rows])
@@ -99,25 +99,25 @@ func (p *Sampler) checkKept(k *Kept, prompts [][]int32, alive []bool) error {
 // those of the turn before, whose contexts these continue; nil in the first turn. Append consumes
 // before, also if it fails. A row that is not alive keeps what it had. The context is checked
 // between programs.
-func (p *Sampler) Append(ctx context.Context, s *State, before *Kept, contexts [][]int32, alive []bool) (*Kept, error) {
-	p.device.run.Lock()
-	defer p.device.run.Unlock()
-	rows := p.sh.GenerateRows
-	out := &Kept{device: p.device, width: p.sh.PromptTokens}
-	err := p.checkAppend(s, before, contexts, alive)
+func (s *Sampler) Append(ctx context.Context, st *State, before *Kept, contexts [][]int32, alive []bool) (*Kept, error) {
+	s.device.run.Lock()
+	defer s.device.run.Unlock()
+	rows := s.sh.GenerateRows
+	out := &Kept{device: s.device, width: s.sh.PromptTokens}
+	err := s.checkAppend(st, before, contexts, alive)
 	if err == nil {
 		out.passes = make([]keptPass, (len(contexts)+rows-1)/rows)
 		if before != nil {
 			copy(out.passes, before.passes)
 			before.passes = nil
 		}
-		err = p.spread(s, len(out.passes), p.tables()...)
+		err = s.spread(st, len(out.passes), s.tables()...)
 	}
 	if err == nil {
-		err = p.device.deal(len(out.passes), func(k, i int) error {
+		err = s.device.deal(len(out.passes), func(k, i int) error {
 			from, to := i*rows, min((i+1)*rows, len(contexts))
 			in := GenerateInput{Prompts: contexts, Alive: alive, Greedy: true}
-			return try("append", func() error { return p.at(k).appendPass(ctx, s, &out.passes[i], p.passRows(in, from, to)) })
+			return try("append", func() error { return s.at(k).appendPass(ctx, st, &out.passes[i], s.passRows(in, from, to)) })
 		})
 	}
 	if err != nil {
@@ -130,29 +130,29 @@ func (p *Sampler) Append(ctx context.Context, s *State, before *Kept, contexts [
 	return out, nil
 }
 
-func (p *Sampler) checkAppend(s *State, before *Kept, contexts [][]int32, alive []bool) error {
+func (s *Sampler) checkAppend(st *State, before *Kept, contexts [][]int32, alive []bool) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrInput}, args...)...)
 	}
-	if err := p.check(s); err != nil {
+	if err := s.check(st); err != nil {
 		return err
 	}
-	if p.sh.Append == (AppendShapes{}) {
+	if s.sh.Append == (AppendShapes{}) {
 		return bad("the programs were prepared without the shapes that appending needs")
 	}
-	if err := p.checkPrompts(contexts, alive); err != nil {
+	if err := s.checkPrompts(contexts, alive); err != nil {
 		return err
 	}
-	rows := p.sh.GenerateRows
+	rows := s.sh.GenerateRows
 	if before == nil {
-		if p.sh.Append.Before > 0 {
+		if s.sh.Append.Before > 0 {
 			return bad("the keys and values of the turn before are missing")
 		}
 		return nil
 	}
-	if before.width != p.sh.Append.Before || len(before.passes) != (len(contexts)+rows-1)/rows {
+	if before.width != s.sh.Append.Before || len(before.passes) != (len(contexts)+rows-1)/rows {
 		return bad("the keys and values are of %d passes of %d places, must be of %d of %d",
-			len(before.passes), before.width, (len(contexts)+rows-1)/rows, p.sh.Append.Before)
+			len(before.passes), before.width, (len(contexts)+rows-1)/rows, s.sh.Append.Before)
 	}
 	for i, c := range contexts {
 		pass := before.passes[i/rows]
@@ -167,21 +167,21 @@ func (p *Sampler) checkAppend(s *State, before *Kept, contexts [][]int32, alive 
 }
 
 // appendPass continues the keys and values of a pass, or begins them.
-func (p *Sampler) appendPass(ctx context.Context, s *State, pass *keptPass, b passRows) error {
+func (s *Sampler) appendPass(ctx context.Context, st *State, pass *keptPass, b passRows) error {
 	if b.living == 0 {
 		free(pass.buffers)
 		*pass = keptPass{}
 		return nil
 	}
-	if p.sh.Append.Before == 0 {
+	if s.sh.Append.Before == 0 {
 		pass.lengths = b.lengths()
 		var err error
-		pass.buffers, err = p.prefillAll(ctx, s, b)
+		pass.buffers, err = s.prefillAll(ctx, st, b)
 		return err
 	}
-	chunk, of := p.partRows(), 2*p.c.Layers
-	for c := range p.sh.GenerateRows / chunk {
-		if err := p.appendChunk(ctx, s, pass.buffers[c*of:(c+1)*of], pass.lengths[c*chunk:(c+1)*chunk], b, c*chunk); err != nil {
+	chunk, of := s.partRows(), 2*s.c.Layers
+	for c := range s.sh.GenerateRows / chunk {
+		if err := s.appendChunk(ctx, st, pass.buffers[c*of:(c+1)*of], pass.lengths[c*chunk:(c+1)*chunk], b, c*chunk); err != nil {
 			return err
 		}
 	}
@@ -199,24 +199,24 @@ func (b passRows) lengths() []int32 {
 
 // appendChunk appends to a chunk of rows, of which the first is at place first of the pass. It
 // replaces the buffers, and counts what the rows have in lengths.
-func (p *Sampler) appendChunk(ctx context.Context, s *State, buffers []compute.Buffer, lengths []int32, b passRows, first int) error {
-	if p.sh.Append.Before < p.sh.PromptTokens {
-		prog, err := p.program(kindAppendRoom)
+func (s *Sampler) appendChunk(ctx context.Context, st *State, buffers []compute.Buffer, lengths []int32, b passRows, first int) error {
+	if s.sh.Append.Before < s.sh.PromptTokens {
+		prog, err := s.program(kindAppendRoom)
 		if err != nil {
 			return err
 		}
-		out, err := prog.on(p.k, buffers...)
+		out, err := prog.on(s.k, buffers...)
 		if err != nil {
 			return err
 		}
 		free(buffers)
 		copy(buffers, out)
 	}
-	prog, err := p.program(kindAppend)
+	prog, err := s.program(kindAppend)
 	if err != nil {
 		return err
 	}
-	most, width := int32(p.sh.Append.Tokens), p.sh.PromptTokens
+	most, width := int32(s.sh.Append.Tokens), s.sh.PromptTokens
 	for {
 		ids, count := make([]int32, len(lengths)*int(most)), make([]int32, len(lengths))
 		any := false
@@ -235,7 +235,7 @@ func (p *Sampler) appendChunk(ctx context.Context, s *State, buffers []compute.B
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := p.appendOnce(s, prog, buffers, ids, lengths, count); err != nil {
+		if err := s.appendOnce(st, prog, buffers, ids, lengths, count); err != nil {
 			return err
 		}
 		for r := range lengths {
@@ -245,23 +245,23 @@ func (p *Sampler) appendChunk(ctx context.Context, s *State, buffers []compute.B
 }
 
 // appendOnce runs the append program, and replaces the buffers.
-func (p *Sampler) appendOnce(s *State, prog *program, buffers []compute.Buffer, ids, start, count []int32) error {
+func (s *Sampler) appendOnce(st *State, prog *program, buffers []compute.Buffer, ids, start, count []int32) error {
 	var given [3]compute.Buffer
 	defer func() { free(given[:]) }()
 	rows := len(start)
 	if err := firstOf(
-		put(p.device, p.k, &given[0], ids, rows, p.sh.Append.Tokens),
-		put(p.device, p.k, &given[1], start, rows),
-		put(p.device, p.k, &given[2], count, rows),
+		put(s.device, s.k, &given[0], ids, rows, s.sh.Append.Tokens),
+		put(s.device, s.k, &given[1], start, rows),
+		put(s.device, s.k, &given[2], count, rows),
 	); err != nil {
 		return err
 	}
-	args, err := p.weights(s)
+	args, err := s.weights(st)
 	if err != nil {
 		return err
 	}
 	args = append(append(args, buffers...), given[0], given[1], given[2])
-	out, err := prog.on(p.k, append(args, p.rope.on(p.k)...)...)
+	out, err := prog.on(s.k, append(args, s.rope.on(s.k)...)...)
 	free(buffers) // they were donated
 	if err != nil {
 		return err
@@ -272,12 +272,12 @@ func (p *Sampler) appendOnce(s *State, prog *program, buffers []compute.Buffer, 
 
 // buildAppendRoom is the program that widens the keys and values of a chunk of rows from
 // Append.Before to PromptTokens places. The new ones are zero.
-func (p *Sampler) buildAppendRoom(in *inputs) []*graph.Node {
-	c, rows := p.c, p.partRows()
+func (s *Sampler) buildAppendRoom(in *inputs) []*graph.Node {
+	c, rows := s.c, s.partRows()
 	var out []*graph.Node
 	for range 2 * c.Layers {
-		kept := in.next(p.net.dtype, rows, c.KVHeads, p.sh.Append.Before, c.HeadDim)
-		room := zeros(in.g, p.net.dtype, rows, c.KVHeads, p.sh.PromptTokens-p.sh.Append.Before, c.HeadDim)
+		kept := in.next(s.net.dtype, rows, c.KVHeads, s.sh.Append.Before, c.HeadDim)
+		room := zeros(in.g, s.net.dtype, rows, c.KVHeads, s.sh.PromptTokens-s.sh.Append.Before, c.HeadDim)
 		out = append(out, graph.Concatenate([]*graph.Node{kept, room}, 2))
 	}
 	return out
@@ -289,33 +289,33 @@ func (p *Sampler) buildAppendRoom(in *inputs) []*graph.Node {
 // tables. Its outputs are the keys and values with the new ones behind each row's own, in the
 // memory of the old ones. A token attends to what its row has so far and to the new tokens up to
 // itself.
-func (p *Sampler) buildAppend(in *inputs) []*graph.Node {
-	c, rows, tokens, width := p.c, p.partRows(), p.sh.Append.Tokens, p.sh.PromptTokens
-	weights := p.net.weights(in)
+func (s *Sampler) buildAppend(in *inputs) []*graph.Node {
+	c, rows, tokens, width := s.c, s.partRows(), s.sh.Append.Tokens, s.sh.PromptTokens
+	weights := s.net.weights(in)
 	kept := make([]*graph.Node, 2*c.Layers)
 	for i := range kept {
-		kept[i] = in.donated(i, p.net.dtype, rows, c.KVHeads, width, c.HeadDim)
+		kept[i] = in.donated(i, s.net.dtype, rows, c.KVHeads, width, c.HeadDim)
 	}
 	ids, start, count := in.next(dtypes.Int32, rows, tokens), in.next(dtypes.Int32, rows), in.next(dtypes.Int32, rows)
-	last := graph.Const(in.g, int32(p.positions-1))
+	last := graph.Const(in.g, int32(s.positions-1))
 	position := graph.Add(byRow(start, rows, tokens), graph.Iota(in.g, shapes.Make(dtypes.Int32, rows, tokens), 1))
 	position = graph.Reshape(graph.Min(position, last), rows*tokens, 1) // padding may be beyond the tables
 	table := func() *graph.Node {
-		return graph.Reshape(graph.Gather(in.next(dtypes.Float32, p.positions, c.HeadDim/2), position), rows, tokens, c.HeadDim/2)
+		return graph.Reshape(graph.Gather(in.next(dtypes.Float32, s.positions, c.HeadDim/2), position), rows, tokens, c.HeadDim/2)
 	}
 	sequence := sequences{rows, tokens, table(), table()}
 	places := behindKept(start, count, tokens, width)
 
-	x := p.net.embed(weights.embedding, graph.Reshape(ids, rows*tokens))
+	x := s.net.embed(weights.embedding, graph.Reshape(ids, rows*tokens))
 	var out []*graph.Node
 	for i, w := range weights.layers {
 		a := activations{x: x}
-		q, k, v := p.net.project(w, &a, sequence)
+		q, k, v := s.net.project(w, &a, sequence)
 		k, v = places.put(k, kept[2*i]), places.put(v, kept[2*i+1])
 		out = append(out, k, v)
 		if i < c.Layers-1 { // the last layer's output is not needed
-			a.attended = p.net.onKept(q, k, v, start, sequence)
-			x = p.net.finish(w, &a)
+			a.attended = s.net.onKept(q, k, v, start, sequence)
+			x = s.net.finish(w, &a)
 		}
 	}
 	return out

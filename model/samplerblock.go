@@ -29,13 +29,13 @@ const blockTimes = 16
 
 // blockSteps is the number of steps between two times at which rows are seated. It decides bits, so
 // it does not depend on how many steps an execution does.
-func (p *Sampler) blockSteps() int { return max(1, p.sh.MaxNewTokens/blockTimes) }
+func (s *Sampler) blockSteps() int { return max(1, s.sh.MaxNewTokens/blockTimes) }
 
 // seatRows is how many rows an execution seats, at most: a divisor of GenerateRows, an eighth of it
 // or less.
-func (p *Sampler) seatRows() int {
-	for n := p.sh.GenerateRows / 8; n > 1; n-- {
-		if p.sh.GenerateRows%n == 0 {
+func (s *Sampler) seatRows() int {
+	for n := s.sh.GenerateRows / 8; n > 1; n-- {
+		if s.sh.GenerateRows%n == 0 {
 			return n
 		}
 	}
@@ -44,8 +44,8 @@ func (p *Sampler) seatRows() int {
 
 // blockPlaces are the places of a step of a block: each row has its own step, which is the
 // block's less that at which it was seated.
-func (p *Sampler) blockPlaces(g *graph.Graph, v map[string]*graph.Node) places {
-	rows, fresh, width := p.sh.GenerateRows, p.sh.MaxNewTokens, p.sh.PromptTokens
+func (s *Sampler) blockPlaces(g *graph.Graph, v map[string]*graph.Node) places {
+	rows, fresh, width := s.sh.GenerateRows, s.sh.MaxNewTokens, s.sh.PromptTokens
 	whole := func(n int) *graph.Node { return graph.Const(g, int32(n)) }
 	own := graph.Sub(v["step"], v["start"]) // [R]
 	turn := graph.Mod(v["step"], whole(fresh))
@@ -72,23 +72,23 @@ func (p *Sampler) blockPlaces(g *graph.Graph, v map[string]*graph.Node) places {
 }
 
 // cacheShape is that of a layer's keys or values of all slots.
-func (p *Sampler) cacheShape() []int {
-	return []int{p.sh.GenerateRows, p.c.KVHeads, p.positions, p.c.HeadDim}
+func (s *Sampler) cacheShape() []int {
+	return []int{s.sh.GenerateRows, s.c.KVHeads, s.positions, s.c.HeadDim}
 }
 
 // buildBlockRoom is the program that makes room for the keys and values of all slots. Its input
 // is not read.
-func (p *Sampler) buildBlockRoom(in *inputs) []*graph.Node {
-	return p.room(in, p.sh.GenerateRows, p.positions)
+func (s *Sampler) buildBlockRoom(in *inputs) []*graph.Node {
+	return s.room(in, s.sh.GenerateRows, s.positions)
 }
 
 // room is zeros for each layer's keys and values of so many rows at so many places. It declares an input
 // that is not read.
-func (p *Sampler) room(in *inputs, rows, places int) []*graph.Node {
-	zero := graph.MulScalar(graph.ConvertDType(in.next(dtypes.Int32), p.net.dtype), 0)
+func (s *Sampler) room(in *inputs, rows, places int) []*graph.Node {
+	zero := graph.MulScalar(graph.ConvertDType(in.next(dtypes.Int32), s.net.dtype), 0)
 	var out []*graph.Node
-	for range 2 * p.c.Layers {
-		out = append(out, graph.BroadcastToShape(zero, shapes.Make(p.net.dtype, rows, p.c.KVHeads, places, p.c.HeadDim)))
+	for range 2 * s.c.Layers {
+		out = append(out, graph.BroadcastToShape(zero, shapes.Make(s.net.dtype, rows, s.c.KVHeads, places, s.c.HeadDim)))
 	}
 	return out
 }
@@ -96,20 +96,20 @@ func (p *Sampler) room(in *inputs, rows, places int) []*graph.Node {
 // buildBlockSeat is the program that puts keys and values of a prefill in slots, in the memory of
 // the old ones. Its inputs are the layers' keys and values, those of the prefill, and which rows
 // of the prefill go to which slots, two times [c] int32.
-func (p *Sampler) buildBlockSeat(in *inputs) []*graph.Node {
+func (s *Sampler) buildBlockSeat(in *inputs) []*graph.Node {
 	var caches, fresh []*graph.Node
-	for i := range 2 * p.c.Layers {
-		caches = append(caches, in.donated(i, p.net.dtype, p.cacheShape()...))
+	for i := range 2 * s.c.Layers {
+		caches = append(caches, in.donated(i, s.net.dtype, s.cacheShape()...))
 	}
 	for range caches {
-		fresh = append(fresh, in.next(p.net.dtype, p.prefillRows(), p.c.KVHeads, p.sh.PromptTokens, p.c.HeadDim))
+		fresh = append(fresh, in.next(s.net.dtype, s.prefillRows(), s.c.KVHeads, s.sh.PromptTokens, s.c.HeadDim))
 	}
-	rows, slots := in.next(dtypes.Int32, p.seatRows()), in.next(dtypes.Int32, p.seatRows())
+	rows, slots := in.next(dtypes.Int32, s.seatRows()), in.next(dtypes.Int32, s.seatRows())
 	zero := graph.Const(in.g, int32(0))
-	for i := range p.seatRows() {
+	for i := range s.seatRows() {
 		row, slot := element(rows, i), element(slots, i)
 		for k := range caches {
-			of := graph.DynamicSlice(fresh[k], []*graph.Node{row, zero, zero, zero}, []int{1, p.c.KVHeads, p.sh.PromptTokens, p.c.HeadDim})
+			of := graph.DynamicSlice(fresh[k], []*graph.Node{row, zero, zero, zero}, []int{1, s.c.KVHeads, s.sh.PromptTokens, s.c.HeadDim})
 			caches[k] = graph.DynamicUpdateSlice(caches[k], of, []*graph.Node{slot, zero, zero, zero})
 		}
 	}
@@ -123,26 +123,26 @@ const blockCaches = 5
 // buildDecodeChunk, where the steps are the block's, and the steps at which the slots' rows were seated
 // [R] int32. Its outputs are the latest tokens, which rows are alive, tokens, log-probs and counts, and
 // the keys and values, in the memory of the old ones. A row ends at a stop id or with its last token.
-func (p *Sampler) buildDecodeBlock(in *inputs) []*graph.Node {
-	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
-	s := &loopState{}
-	params := p.net.weights(in).all
+func (s *Sampler) buildDecodeBlock(in *inputs) []*graph.Node {
+	rows, fresh := s.sh.GenerateRows, s.sh.MaxNewTokens
+	loop := &loopState{}
+	params := s.net.weights(in).all
 	var caches []*graph.Node
-	for i := range 2 * p.c.Layers {
-		caches = append(caches, in.donated(blockCaches+i, p.net.dtype, p.cacheShape()...))
+	for i := range 2 * s.c.Layers {
+		caches = append(caches, in.donated(blockCaches+i, s.net.dtype, s.cacheShape()...))
 	}
-	s.add("step", in.next(dtypes.Int32))
-	s.add("end", in.next(dtypes.Int32))
-	s.add("token", in.next(dtypes.Int32, rows))
-	p.decodeInputs(in, s)
-	s.add("tokens", in.next(dtypes.Int32, rows, fresh))
-	s.add("logprobs", in.next(dtypes.Float32, rows, fresh))
-	s.add("count", in.next(dtypes.Int32, rows))
-	s.add("start", in.next(dtypes.Int32, rows))
+	loop.add("step", in.next(dtypes.Int32))
+	loop.add("end", in.next(dtypes.Int32))
+	loop.add("token", in.next(dtypes.Int32, rows))
+	s.decodeInputs(in, loop)
+	loop.add("tokens", in.next(dtypes.Int32, rows, fresh))
+	loop.add("logprobs", in.next(dtypes.Float32, rows, fresh))
+	loop.add("count", in.next(dtypes.Int32, rows))
+	loop.add("start", in.next(dtypes.Int32, rows))
 	for i, cache := range caches {
-		s.add("cache"+strconv.Itoa(i), cache)
+		loop.add("cache"+strconv.Itoa(i), cache)
 	}
-	final := p.decodeLoop(in.g, s, params, func(_ *graph.Graph, v map[string]*graph.Node) *graph.Node { return v["end"] })
+	final := s.decodeLoop(in.g, loop, params, func(_ *graph.Graph, v map[string]*graph.Node) *graph.Node { return v["end"] })
 	out := []*graph.Node{final["token"], final["alive"], final["tokens"], final["logprobs"], final["count"]}
 	for i := range caches { // from blockCaches on
 		out = append(out, final["cache"+strconv.Itoa(i)])
@@ -182,10 +182,10 @@ func (b *seats) free() (slots []int) {
 }
 
 // block generates for the rows [from, to) of the input, which are a block. The caller holds run.
-func (p *Sampler) block(ctx context.Context, s *State, in GenerateInput, from, to int, out GenerateOutput) error {
-	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
+func (s *Sampler) block(ctx context.Context, st *State, in GenerateInput, from, to int, out GenerateOutput) error {
+	rows, fresh := s.sh.GenerateRows, s.sh.MaxNewTokens
 	b := &seats{
-		passRows: p.passRows(in, 0, 0), of: slices.Repeat([]int{-1}, rows), start: make([]int32, rows),
+		passRows: s.passRows(in, 0, 0), of: slices.Repeat([]int{-1}, rows), start: make([]int32, rows),
 		tokens: make([]int32, rows*fresh), logProbs: make([]float32, rows*fresh), count: make([]int32, rows),
 	}
 	for i := from; i < to; i++ {
@@ -196,16 +196,16 @@ func (p *Sampler) block(ctx context.Context, s *State, in GenerateInput, from, t
 	if len(b.queue) == 0 {
 		return nil
 	}
-	room, err := p.program(kindBlockRoom)
+	room, err := s.program(kindBlockRoom)
 	if err != nil {
 		return err
 	}
-	none, err := upload(p.device, p.k, []int32{0})
+	none, err := upload(s.device, s.k, []int32{0})
 	if err != nil {
 		return err
 	}
 	defer free([]compute.Buffer{none})
-	if b.cache, err = room.on(p.k, none); err != nil {
+	if b.cache, err = room.on(s.k, none); err != nil {
 		return err
 	}
 	defer func() { free(b.cache); free(b.prompts) }()
@@ -215,31 +215,31 @@ func (p *Sampler) block(ctx context.Context, s *State, in GenerateInput, from, t
 				return err
 			}
 			if len(b.ready) == 0 {
-				if err := p.prefillNext(s, in, b); err != nil {
+				if err := s.prefillNext(st, in, b); err != nil {
 					return err
 				}
 			}
-			if err := p.seat(in, b, slots); err != nil {
+			if err := s.seat(in, b, slots); err != nil {
 				return err
 			}
 		}
 		if b.living == 0 {
 			return nil
 		}
-		end := b.step + p.blockSteps()
+		end := b.step + s.blockSteps()
 		for b.living > 0 && b.step < end {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 			to := end
-			if p.sh.ChunkTokens > 0 {
-				to = min(to, b.step+p.sh.ChunkTokens)
+			if s.sh.ChunkTokens > 0 {
+				to = min(to, b.step+s.sh.ChunkTokens)
 			}
-			if err := p.decodeBlock(s, in, b, to); err != nil {
+			if err := s.decodeBlock(st, in, b, to); err != nil {
 				return err
 			}
 			b.step = to
-			p.collect(in, b, out)
+			s.collect(in, b, out)
 		}
 		b.step = end
 	}
@@ -247,14 +247,14 @@ func (p *Sampler) block(ctx context.Context, s *State, in GenerateInput, from, t
 
 // prefillNext prefills the prompts of the next rows of a block, as many different ones as a prefill has
 // rows.
-func (p *Sampler) prefillNext(s *State, in GenerateInput, b *seats) (err error) {
-	width := p.sh.PromptTokens
-	ids := make([]int32, p.prefillRows()*width) // places that are left over have the id 0
+func (s *Sampler) prefillNext(st *State, in GenerateInput, b *seats) (err error) {
+	width := s.sh.PromptTokens
+	ids := make([]int32, s.prefillRows()*width) // places that are left over have the id 0
 	b.ready = nil
 	place := -1
 	for i, row := range b.queue {
 		if i == 0 || !slices.Equal(in.Prompts[row], in.Prompts[b.queue[i-1]]) {
-			if place++; place == p.prefillRows() {
+			if place++; place == s.prefillRows() {
 				break
 			}
 			copy(ids[place*width:], in.Prompts[row])
@@ -263,32 +263,32 @@ func (p *Sampler) prefillNext(s *State, in GenerateInput, b *seats) (err error) 
 	}
 	b.queue = b.queue[len(b.ready):]
 	free(b.prompts)
-	b.prompts, err = p.prefill(s, ids)
+	b.prompts, err = s.prefill(st, ids)
 	return err
 }
 
 // seat puts the next rows that are ready in free slots, as many as an execution seats.
-func (p *Sampler) seat(in GenerateInput, b *seats, slots []int) error {
-	fresh := p.sh.MaxNewTokens
-	taken := b.ready[:min(p.seatRows(), len(b.ready), len(slots))]
-	from, places := make([]int32, p.seatRows()), make([]int32, p.seatRows())
+func (s *Sampler) seat(in GenerateInput, b *seats, slots []int) error {
+	fresh := s.sh.MaxNewTokens
+	taken := b.ready[:min(s.seatRows(), len(b.ready), len(slots))]
+	from, places := make([]int32, s.seatRows()), make([]int32, s.seatRows())
 	for i := range places {
 		at := min(i, len(taken)-1) // what is left of an execution repeats its last row
 		from[i], places[i] = int32(taken[at].place), int32(slots[at])
 	}
 	b.ready = b.ready[len(taken):]
-	prog, err := p.program(kindBlockSeat)
+	prog, err := s.program(kindBlockSeat)
 	if err != nil {
 		return err
 	}
 	var rows, to compute.Buffer
 	defer func() { free([]compute.Buffer{rows, to}) }()
-	if err := firstOf(put(p.device, p.k, &rows, from, len(from)), put(p.device, p.k, &to, places, len(places))); err != nil {
+	if err := firstOf(put(s.device, s.k, &rows, from, len(from)), put(s.device, s.k, &to, places, len(places))); err != nil {
 		return err
 	}
 	args := append(slices.Clone(b.cache), b.prompts...)
 	b.cache = nil // donated
-	if b.cache, err = prog.on(p.k, append(args, rows, to)...); err != nil {
+	if b.cache, err = prog.on(s.k, append(args, rows, to)...); err != nil {
 		return err
 	}
 	for i, next := range taken {
@@ -304,13 +304,13 @@ func (p *Sampler) seat(in GenerateInput, b *seats, slots []int) error {
 }
 
 // decodeBlock does the block's steps before a step.
-func (p *Sampler) decodeBlock(s *State, in GenerateInput, b *seats, to int) error {
-	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
-	prog, err := p.program(kindDecodeBlock)
+func (s *Sampler) decodeBlock(st *State, in GenerateInput, b *seats, to int) error {
+	rows, fresh := s.sh.GenerateRows, s.sh.MaxNewTokens
+	prog, err := s.program(kindDecodeBlock)
 	if err != nil {
 		return err
 	}
-	d, err := p.newDecoding(in, b.passRows)
+	d, err := s.newDecoding(in, b.passRows)
 	defer func() { d.free() }()
 	if err != nil {
 		return err
@@ -318,23 +318,23 @@ func (p *Sampler) decodeBlock(s *State, in GenerateInput, b *seats, to int) erro
 	var step, end, start compute.Buffer
 	defer func() { free([]compute.Buffer{step, end, start}) }()
 	if err := firstOf(
-		put(p.device, p.k, &step, []int32{int32(b.step)}),
-		put(p.device, p.k, &end, []int32{int32(to)}),
-		put(p.device, p.k, &start, b.start, rows),
-		put(p.device, p.k, &d.tokens, b.tokens, rows, fresh),
-		put(p.device, p.k, &d.logProbs, b.logProbs, rows, fresh),
-		put(p.device, p.k, &d.count, b.count, rows),
+		put(s.device, s.k, &step, []int32{int32(b.step)}),
+		put(s.device, s.k, &end, []int32{int32(to)}),
+		put(s.device, s.k, &start, b.start, rows),
+		put(s.device, s.k, &d.tokens, b.tokens, rows, fresh),
+		put(s.device, s.k, &d.logProbs, b.logProbs, rows, fresh),
+		put(s.device, s.k, &d.count, b.count, rows),
 	); err != nil {
 		return err
 	}
-	args, err := p.weights(s)
+	args, err := s.weights(st)
 	if err != nil {
 		return err
 	}
 	args = append(args, b.cache...)
-	args = append(append(args, step, end, d.token), d.inputs(p)...)
+	args = append(append(args, step, end, d.token), d.inputs(s)...)
 	b.cache = nil // donated
-	out, err := prog.on(p.k, append(args, d.tokens, d.logProbs, d.count, start)...)
+	out, err := prog.on(s.k, append(args, d.tokens, d.logProbs, d.count, start)...)
 	if err != nil {
 		return err
 	}
@@ -357,8 +357,8 @@ func (p *Sampler) decodeBlock(s *State, in GenerateInput, b *seats, to int) erro
 }
 
 // collect takes the rows that have ended from their slots, also those that a stop text ended.
-func (p *Sampler) collect(in GenerateInput, b *seats, out GenerateOutput) {
-	fresh := p.sh.MaxNewTokens
+func (s *Sampler) collect(in GenerateInput, b *seats, out GenerateOutput) {
+	fresh := s.sh.MaxNewTokens
 	b.living = 0
 	for slot, row := range b.of {
 		if row < 0 {

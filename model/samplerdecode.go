@@ -15,41 +15,41 @@ const MaxStops = 8
 
 // prefillRows is the number of prompts of one prefill: those of a part of a pass, or those that rows
 // share. A block is prefilled as its rows are about to get slots.
-func (p *Sampler) prefillRows() int {
-	if n := p.sh.SharedPrompts; n > 0 {
-		return max(min(n, p.net.limits.prefill/p.sh.PromptTokens), 1)
+func (s *Sampler) prefillRows() int {
+	if n := s.sh.SharedPrompts; n > 0 {
+		return max(min(n, s.net.limits.prefill/s.sh.PromptTokens), 1)
 	}
-	return p.partRows()
+	return s.partRows()
 }
 
 // partRows is the number of rows of a part of a pass, a divisor of GenerateRows: the keys and values of
 // a wide batch of prompts are in several parts.
-func (p *Sampler) partRows() int {
-	return cost.PartRows(p.sh.GenerateRows, max(p.sh.PromptTokens, p.sh.Append.Widest), p.net.limits.prefill)
+func (s *Sampler) partRows() int {
+	return cost.PartRows(s.sh.GenerateRows, max(s.sh.PromptTokens, s.sh.Append.Widest), s.net.limits.prefill)
 }
 
 // buildPrefill is the prefill program. Its inputs are the parameters, prompts
 // [c, PromptTokens] padded on the right, and rotary tables; its outputs are each layer's
 // keys and values, [c, KVHeads, PromptTokens, HeadDim]. It has no head: decoding starts
 // with the prompt's last token and computes the first distribution.
-func (p *Sampler) buildPrefill(in *inputs) []*graph.Node {
-	rows, width, half := p.prefillRows(), p.sh.PromptTokens, p.c.HeadDim/2
-	weights := p.net.weights(in)
+func (s *Sampler) buildPrefill(in *inputs) []*graph.Node {
+	rows, width, half := s.prefillRows(), s.sh.PromptTokens, s.c.HeadDim/2
+	weights := s.net.weights(in)
 	ids := in.next(dtypes.Int32, rows, width)
 	table := func() *graph.Node {
-		all := in.next(dtypes.Float32, p.positions, half)
+		all := in.next(dtypes.Float32, s.positions, half)
 		return graph.Reshape(graph.Slice(all, graph.AxisRange(0, width)), 1, width, half)
 	}
 	prompts := sequences{rows, width, table(), table()}
-	x := p.net.embed(weights.embedding, graph.Reshape(ids, rows*width))
+	x := s.net.embed(weights.embedding, graph.Reshape(ids, rows*width))
 	var out []*graph.Node
 	for i, w := range weights.layers {
 		a := activations{x: x}
-		q, k, v := p.net.project(w, &a, prompts)
+		q, k, v := s.net.project(w, &a, prompts)
 		out = append(out, k, v)
-		if i < p.c.Layers-1 { // the last layer's output is not needed
-			a.attended = p.net.causal(q, k, v, prompts)
-			x = p.net.finish(w, &a)
+		if i < s.c.Layers-1 { // the last layer's output is not needed
+			a.attended = s.net.causal(q, k, v, prompts)
+			x = s.net.finish(w, &a)
 		}
 	}
 	return out
@@ -98,32 +98,32 @@ func (s *loopState) close(values map[string]*graph.Node) []*graph.Node {
 // New token s of every row is stored at place PromptTokens + s of the cache and has
 // position length − 1 + s, so that one update writes the keys of all rows. A row attends
 // to its own prompt and its own new tokens. The loop ends when no row is alive.
-func (p *Sampler) buildDecode(in *inputs) []*graph.Node {
-	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
+func (s *Sampler) buildDecode(in *inputs) []*graph.Node {
+	rows, fresh := s.sh.GenerateRows, s.sh.MaxNewTokens
 	g := in.g
-	s := &loopState{}
-	params := p.net.weights(in).all
-	caches := p.prefilled(in)
-	s.add("step", graph.Const(g, int32(0)))
-	s.add("token", in.next(dtypes.Int32, rows))
-	p.decodeInputs(in, s)
-	s.add("tokens", zeros(g, dtypes.Int32, rows, fresh))
-	s.add("logprobs", zeros(g, dtypes.Float32, rows, fresh))
-	s.add("count", zeros(g, dtypes.Int32, rows))
+	loop := &loopState{}
+	params := s.net.weights(in).all
+	caches := s.prefilled(in)
+	loop.add("step", graph.Const(g, int32(0)))
+	loop.add("token", in.next(dtypes.Int32, rows))
+	s.decodeInputs(in, loop)
+	loop.add("tokens", zeros(g, dtypes.Int32, rows, fresh))
+	loop.add("logprobs", zeros(g, dtypes.Float32, rows, fresh))
+	loop.add("count", zeros(g, dtypes.Int32, rows))
 	for i, parts := range caches {
-		s.add("cache"+strconv.Itoa(i), p.withRoom(parts))
+		loop.add("cache"+strconv.Itoa(i), s.withRoom(parts))
 	}
-	final := p.decodeLoop(g, s, params, func(g *graph.Graph, _ map[string]*graph.Node) *graph.Node { return graph.Const(g, int32(fresh)) })
+	final := s.decodeLoop(g, loop, params, func(g *graph.Graph, _ map[string]*graph.Node) *graph.Node { return graph.Const(g, int32(fresh)) })
 	return []*graph.Node{final["tokens"], final["logprobs"], final["count"], final["alive"]}
 }
 
 // buildDecodeRoom is the program that decoding in chunks begins with. Its inputs are the
 // prefills' keys and values, as buildDecode's; its outputs are each layer's keys and values
 // of all rows, [R, KVHeads, PromptTokens + N, HeadDim], with room for the new tokens.
-func (p *Sampler) buildDecodeRoom(in *inputs) []*graph.Node {
+func (s *Sampler) buildDecodeRoom(in *inputs) []*graph.Node {
 	var out []*graph.Node
-	for _, parts := range p.prefilled(in) {
-		out = append(out, p.withRoom(parts))
+	for _, parts := range s.prefilled(in) {
+		out = append(out, s.withRoom(parts))
 	}
 	return out
 }
@@ -138,25 +138,25 @@ const chunkCaches = 6
 // buildDecode from the prompts' lengths on, and tokens, log-probs and counts so far. Its
 // outputs are the latest tokens, which rows are alive, how many are, tokens, log-probs and
 // counts, and the keys and values, in the memory of the old ones.
-func (p *Sampler) buildDecodeChunk(in *inputs) []*graph.Node {
-	c, rows, fresh := p.c, p.sh.GenerateRows, p.sh.MaxNewTokens
-	s := &loopState{}
-	params := p.net.weights(in).all
+func (s *Sampler) buildDecodeChunk(in *inputs) []*graph.Node {
+	c, rows, fresh := s.c, s.sh.GenerateRows, s.sh.MaxNewTokens
+	loop := &loopState{}
+	params := s.net.weights(in).all
 	var caches []*graph.Node
 	for i := range 2 * c.Layers {
-		caches = append(caches, in.donated(chunkCaches+i, p.net.dtype, rows, c.KVHeads, p.positions, c.HeadDim))
+		caches = append(caches, in.donated(chunkCaches+i, s.net.dtype, rows, c.KVHeads, s.positions, c.HeadDim))
 	}
-	s.add("step", in.next(dtypes.Int32))
-	s.add("end", in.next(dtypes.Int32))
-	s.add("token", in.next(dtypes.Int32, rows))
-	p.decodeInputs(in, s)
-	s.add("tokens", in.next(dtypes.Int32, rows, fresh))
-	s.add("logprobs", in.next(dtypes.Float32, rows, fresh))
-	s.add("count", in.next(dtypes.Int32, rows))
+	loop.add("step", in.next(dtypes.Int32))
+	loop.add("end", in.next(dtypes.Int32))
+	loop.add("token", in.next(dtypes.Int32, rows))
+	s.decodeInputs(in, loop)
+	loop.add("tokens", in.next(dtypes.Int32, rows, fresh))
+	loop.add("logprobs", in.next(dtypes.Float32, rows, fresh))
+	loop.add("count", in.next(dtypes.Int32, rows))
 	for i, cache := range caches {
-		s.add("cache"+strconv.Itoa(i), cache)
+		loop.add("cache"+strconv.Itoa(i), cache)
 	}
-	final := p.decodeLoop(in.g, s, params, func(_ *graph.Graph, v map[string]*graph.Node) *graph.Node { return v["end"] })
+	final := s.decodeLoop(in.g, loop, params, func(_ *graph.Graph, v map[string]*graph.Node) *graph.Node { return v["end"] })
 	out := []*graph.Node{final["token"], final["alive"], final["any"], final["tokens"], final["logprobs"], final["count"]}
 	for i := range caches { // from chunkCaches on
 		out = append(out, final["cache"+strconv.Itoa(i)])
@@ -166,58 +166,58 @@ func (p *Sampler) buildDecodeChunk(in *inputs) []*graph.Node {
 
 // prefilled declares the prompts' keys and values, and returns them by layer, each in the parts of a
 // pass.
-func (p *Sampler) prefilled(in *inputs) [][]*graph.Node {
-	caches := make([][]*graph.Node, 2*p.c.Layers)
-	for range p.sh.GenerateRows / p.partRows() {
+func (s *Sampler) prefilled(in *inputs) [][]*graph.Node {
+	caches := make([][]*graph.Node, 2*s.c.Layers)
+	for range s.sh.GenerateRows / s.partRows() {
 		for i := range caches {
-			caches[i] = append(caches[i], in.next(p.net.dtype, p.partRows(), p.c.KVHeads, p.sh.PromptTokens, p.c.HeadDim))
+			caches[i] = append(caches[i], in.next(s.net.dtype, s.partRows(), s.c.KVHeads, s.sh.PromptTokens, s.c.HeadDim))
 		}
 	}
 	return caches
 }
 
 // withRoom puts the parts of a layer's keys or values together, with room for new tokens.
-func (p *Sampler) withRoom(parts []*graph.Node) *graph.Node {
-	room := zeros(parts[0].Graph(), p.net.dtype, p.sh.GenerateRows, p.c.KVHeads, p.sh.MaxNewTokens, p.c.HeadDim)
+func (s *Sampler) withRoom(parts []*graph.Node) *graph.Node {
+	room := zeros(parts[0].Graph(), s.net.dtype, s.sh.GenerateRows, s.c.KVHeads, s.sh.MaxNewTokens, s.c.HeadDim)
 	return graph.Concatenate([]*graph.Node{join(parts), room}, 2)
 }
 
 // decodeInputs declares what all decoding steps read: the prompts' lengths, the uniforms,
 // which rows are alive, the tables, and how tokens are sampled.
-func (p *Sampler) decodeInputs(in *inputs, s *loopState) {
-	c, rows := p.c, p.sh.GenerateRows
-	s.add("length", in.next(dtypes.Int32, rows))
-	s.add("uniforms", in.next(dtypes.Float32, rows, p.sh.MaxNewTokens))
-	s.add("alive", in.next(dtypes.Int32, rows))
-	s.add("cos", in.next(dtypes.Float32, p.positions, c.HeadDim/2))
-	s.add("sin", in.next(dtypes.Float32, p.positions, c.HeadDim/2))
-	s.add("legal", in.next(dtypes.Float32, c.VocabSize))
-	s.add("inverse", in.next(dtypes.Float32))
-	s.add("greedy", in.next(dtypes.Bool))
-	s.add("stop", in.next(dtypes.Int32, MaxStops))
-	s.add("any", in.next(dtypes.Int32)) // how many rows are alive
+func (s *Sampler) decodeInputs(in *inputs, loop *loopState) {
+	c, rows := s.c, s.sh.GenerateRows
+	loop.add("length", in.next(dtypes.Int32, rows))
+	loop.add("uniforms", in.next(dtypes.Float32, rows, s.sh.MaxNewTokens))
+	loop.add("alive", in.next(dtypes.Int32, rows))
+	loop.add("cos", in.next(dtypes.Float32, s.positions, c.HeadDim/2))
+	loop.add("sin", in.next(dtypes.Float32, s.positions, c.HeadDim/2))
+	loop.add("legal", in.next(dtypes.Float32, c.VocabSize))
+	loop.add("inverse", in.next(dtypes.Float32))
+	loop.add("greedy", in.next(dtypes.Bool))
+	loop.add("stop", in.next(dtypes.Int32, MaxStops))
+	loop.add("any", in.next(dtypes.Int32)) // how many rows are alive
 }
 
 // decodeLoop runs decoding steps until no row is alive or the step that end gives, and
 // returns the loop's final values by name.
-func (p *Sampler) decodeLoop(g *graph.Graph, s *loopState, params []*graph.Node, end func(*graph.Graph, map[string]*graph.Node) *graph.Node) map[string]*graph.Node {
+func (s *Sampler) decodeLoop(g *graph.Graph, loop *loopState, params []*graph.Node, end func(*graph.Graph, map[string]*graph.Node) *graph.Node) map[string]*graph.Node {
 	for i, w := range params {
-		s.add("weight"+strconv.Itoa(i), w)
+		loop.add("weight"+strconv.Itoa(i), w)
 	}
 	cond := graph.NewClosure(g, func(g *graph.Graph) []*graph.Node {
-		v := s.open(g)
+		v := loop.open(g)
 		return []*graph.Node{graph.LogicalAnd(
 			graph.LessThan(v["step"], end(g, v)),
 			graph.GreaterThan(v["any"], graph.Const(g, int32(0))))}
 	})
 	body := graph.NewClosure(g, func(g *graph.Graph) []*graph.Node {
-		v := s.open(g)
-		p.decodeStep(g, v)
-		return s.close(v)
+		v := loop.open(g)
+		s.decodeStep(g, v)
+		return loop.close(v)
 	})
 	final := map[string]*graph.Node{}
-	for i, x := range graph.While(cond, body, s.values...) {
-		final[s.names[i]] = x
+	for i, x := range graph.While(cond, body, loop.values...) {
+		final[loop.names[i]] = x
 	}
 	return final
 }
@@ -229,46 +229,46 @@ func zeros(g *graph.Graph, dtype dtypes.DType, dims ...int) *graph.Node {
 
 // decodeStep runs every row's latest token through the layers and samples the next one.
 // It changes the map of the loop's values in place.
-func (p *Sampler) decodeStep(g *graph.Graph, v map[string]*graph.Node) {
-	c := p.c
-	rows, width := p.sh.GenerateRows, p.sh.PromptTokens
+func (s *Sampler) decodeStep(g *graph.Graph, v map[string]*graph.Node) {
+	c := s.c
+	rows, width := s.sh.GenerateRows, s.sh.PromptTokens
 	whole := func(n int32) *graph.Node { return graph.Const(g, n) }
 	params := make([]*graph.Node, len(c.Frozen())+len(c.Tensors()))
 	for i := range params {
 		params[i] = v["weight"+strconv.Itoa(i)]
 	}
 	weights := c.weights(params)
-	at := p.stepPlaces(g, v)
+	at := s.stepPlaces(g, v)
 	slot, before := at.slot, graph.Sub(v["length"], whole(1)) // prompt tokens already in the cache
 	position := graph.Reshape(graph.Add(before, at.step), rows, 1)
 	cos := graph.Reshape(graph.Gather(v["cos"], position), rows, 1, c.HeadDim/2)
 	sin := graph.Reshape(graph.Gather(v["sin"], position), rows, 1, c.HeadDim/2)
 
 	// The cache holds the prompt at places below `before` and new tokens from width on.
-	span := shapes.Make(dtypes.Int32, rows, p.positions)
+	span := shapes.Make(dtypes.Int32, rows, s.positions)
 	place := graph.Iota(g, span, 1)
 	seen := graph.LogicalOr(
 		graph.LessThan(place, graph.BroadcastToShape(graph.Reshape(before, rows, 1), span)),
 		graph.LogicalAnd(graph.GreaterOrEqual(place, whole(int32(width))), at.own(place)))
-	seen = graph.Reshape(seen, rows, 1, 1, p.positions)
+	seen = graph.Reshape(seen, rows, 1, 1, s.positions)
 
-	x := p.net.embed(weights.embedding, v["token"])
+	x := s.net.embed(weights.embedding, v["token"])
 	for i, w := range weights.layers {
 		a := activations{x: x}
-		q, k, val := p.net.project(w, &a, sequences{rows, 1, cos, sin})
+		q, k, val := s.net.project(w, &a, sequences{rows, 1, cos, sin})
 		keys, values := "cache"+strconv.Itoa(2*i), "cache"+strconv.Itoa(2*i+1)
 		start := []*graph.Node{whole(0), whole(0), slot, whole(0)}
 		v[keys] = graph.DynamicUpdateSlice(v[keys], k, start)
 		v[values] = graph.DynamicUpdateSlice(v[values], val, start)
 		q = graph.Reshape(q, rows, c.KVHeads, c.Heads/c.KVHeads, c.HeadDim)
-		scores := p.net.scores(q, v[keys])
+		scores := s.net.scores(q, v[keys])
 		scores = graph.Where(graph.BroadcastToShape(seen, scores.Shape()), scores, scalar(scores, masked))
-		o := graph.Dot(p.net.cast(p.net.softmax(scores)), v[values]).General([]int{3}, []int{0, 1}, []int{2}, []int{0, 1})
+		o := graph.Dot(s.net.cast(s.net.softmax(scores)), v[values]).General([]int{3}, []int{0, 1}, []int{2}, []int{0, 1})
 		a.attended = graph.Reshape(o, rows, c.Heads*c.HeadDim)
-		x = p.net.finish(w, &a)
+		x = s.net.finish(w, &a)
 	}
-	hd := head{t: p.net, weight: weights.head, legal: v["legal"], inverse: v["inverse"]}
-	logits := hd.logits(p.net.norm(x, weights.norm))
+	hd := head{t: s.net, weight: weights.head, legal: v["legal"], inverse: v["inverse"]}
+	logits := hd.logits(s.net.norm(x, weights.norm))
 	token, logProb := sample(logits, at.take(v["uniforms"]), v["greedy"])
 
 	alive := graph.GreaterThan(v["alive"], whole(0))
@@ -301,12 +301,12 @@ type places struct {
 }
 
 // stepPlaces are the places of a step: in a pass, all rows are at the same step.
-func (p *Sampler) stepPlaces(g *graph.Graph, v map[string]*graph.Node) places {
-	if p.sh.BlockRows > 0 {
-		return p.blockPlaces(g, v)
+func (s *Sampler) stepPlaces(g *graph.Graph, v map[string]*graph.Node) places {
+	if s.sh.BlockRows > 0 {
+		return s.blockPlaces(g, v)
 	}
-	rows, step := p.sh.GenerateRows, v["step"]
-	slot := graph.Add(step, graph.Const(g, int32(p.sh.PromptTokens)))
+	rows, step := s.sh.GenerateRows, v["step"]
+	slot := graph.Add(step, graph.Const(g, int32(s.sh.PromptTokens)))
 	var column []*graph.Node // that both results are put in
 	return places{
 		slot: slot, step: step,

@@ -18,13 +18,13 @@ func (d *decoding) free() {
 }
 
 // inputs are the buffers that decodeInputs declares.
-func (d *decoding) inputs(p *Sampler) []compute.Buffer {
-	rope := p.rope.on(p.k)
-	return []compute.Buffer{d.length, d.uniforms, d.alive, rope[0], rope[1], p.legal.on(p.k)[0], d.inverse, d.greedy, d.stop, d.any}
+func (d *decoding) inputs(s *Sampler) []compute.Buffer {
+	rope := s.rope.on(s.k)
+	return []compute.Buffer{d.length, d.uniforms, d.alive, rope[0], rope[1], s.legal.on(s.k)[0], d.inverse, d.greedy, d.stop, d.any}
 }
 
 // newDecoding uploads what decoding reads. The caller frees it, also after an error.
-func (p *Sampler) newDecoding(in GenerateInput, b passRows) (*decoding, error) {
+func (s *Sampler) newDecoding(in GenerateInput, b passRows) (*decoding, error) {
 	inverse := float32(1)
 	if !in.Greedy {
 		inverse = 1 / in.Temperature
@@ -36,16 +36,16 @@ func (p *Sampler) newDecoding(in GenerateInput, b passRows) (*decoding, error) {
 			stops[i] = in.Stop[i]
 		}
 	}
-	rows, d := p.sh.GenerateRows, &decoding{}
+	rows, d := s.sh.GenerateRows, &decoding{}
 	return d, firstOf(
-		put(p.device, p.k, &d.token, b.last, rows),
-		put(p.device, p.k, &d.length, b.length, rows),
-		put(p.device, p.k, &d.uniforms, b.uniforms, rows, p.sh.MaxNewTokens),
-		put(p.device, p.k, &d.alive, b.alive, rows),
-		put(p.device, p.k, &d.inverse, []float32{inverse}),
-		put(p.device, p.k, &d.greedy, []bool{in.Greedy}),
-		put(p.device, p.k, &d.stop, stops, MaxStops),
-		put(p.device, p.k, &d.any, []int32{b.living}),
+		put(s.device, s.k, &d.token, b.last, rows),
+		put(s.device, s.k, &d.length, b.length, rows),
+		put(s.device, s.k, &d.uniforms, b.uniforms, rows, s.sh.MaxNewTokens),
+		put(s.device, s.k, &d.alive, b.alive, rows),
+		put(s.device, s.k, &d.inverse, []float32{inverse}),
+		put(s.device, s.k, &d.greedy, []bool{in.Greedy}),
+		put(s.device, s.k, &d.stop, stops, MaxStops),
+		put(s.device, s.k, &d.any, []int32{b.living}),
 	)
 }
 
@@ -60,17 +60,17 @@ func put[T float32 | int32 | uint32 | bool](d *Device, k int, to *compute.Buffer
 }
 
 // decodeWhole decodes all steps in one execution.
-func (p *Sampler) decodeWhole(s *State, d *decoding, cache []compute.Buffer) error {
-	prog, err := p.program(kindDecode)
+func (s *Sampler) decodeWhole(st *State, d *decoding, cache []compute.Buffer) error {
+	prog, err := s.program(kindDecode)
 	if err != nil {
 		return err
 	}
-	args, err := p.weights(s)
+	args, err := s.weights(st)
 	if err != nil {
 		return err
 	}
 	args = append(args, cache...)
-	out, err := prog.on(p.k, append(append(args, d.token), d.inputs(p)...)...)
+	out, err := prog.on(s.k, append(append(args, d.token), d.inputs(s)...)...)
 	if err != nil {
 		return err
 	}
@@ -82,34 +82,34 @@ func (p *Sampler) decodeWhole(s *State, d *decoding, cache []compute.Buffer) err
 // decodeChunks decodes Shapes.ChunkTokens steps in an execution, until no row is alive.
 // Between two the context is checked, and stop texts end rows. It replaces the prefills' keys and values in cache by a copy
 // of prompts with room.
-func (p *Sampler) decodeChunks(
-	ctx context.Context, s *State, in GenerateInput, d *decoding, prompts []compute.Buffer, cache *[]compute.Buffer,
+func (s *Sampler) decodeChunks(
+	ctx context.Context, st *State, in GenerateInput, d *decoding, prompts []compute.Buffer, cache *[]compute.Buffer,
 ) error {
-	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
-	prog, err := p.program(kindDecodeRoom)
+	rows, fresh := s.sh.GenerateRows, s.sh.MaxNewTokens
+	prog, err := s.program(kindDecodeRoom)
 	if err != nil {
 		return err
 	}
-	room, err := prog.on(p.k, prompts...)
+	room, err := prog.on(s.k, prompts...)
 	if err != nil {
 		return err
 	}
 	free(*cache)
 	*cache = room
 	if err := firstOf(
-		put(p.device, p.k, &d.tokens, make([]int32, rows*fresh), rows, fresh),
-		put(p.device, p.k, &d.logProbs, make([]float32, rows*fresh), rows, fresh),
-		put(p.device, p.k, &d.count, make([]int32, rows), rows),
+		put(s.device, s.k, &d.tokens, make([]int32, rows*fresh), rows, fresh),
+		put(s.device, s.k, &d.logProbs, make([]float32, rows*fresh), rows, fresh),
+		put(s.device, s.k, &d.count, make([]int32, rows), rows),
 	); err != nil {
 		return err
 	}
-	for from := 0; from < fresh; from += p.sh.ChunkTokens {
+	for from := 0; from < fresh; from += s.sh.ChunkTokens {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		living, err := p.decodeChunk(s, d, cache, from)
+		living, err := s.decodeChunk(st, d, cache, from)
 		if err == nil && living > 0 {
-			living, err = p.endAtTexts(in, d, living)
+			living, err = s.endAtTexts(in, d, living)
 		}
 		if err != nil || living == 0 {
 			return err
@@ -120,11 +120,11 @@ func (p *Sampler) decodeChunks(
 
 // endAtTexts ends the rows whose tokens complete a stop text, and returns how many of the living
 // are left. pass leaves out what a row sampled after the text.
-func (p *Sampler) endAtTexts(in GenerateInput, d *decoding, living int32) (int32, error) {
+func (s *Sampler) endAtTexts(in GenerateInput, d *decoding, living int32) (int32, error) {
 	if in.StopTexts == nil || in.IgnoreStop {
 		return living, nil
 	}
-	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
+	rows, fresh := s.sh.GenerateRows, s.sh.MaxNewTokens
 	alive, err := download[int32](d.alive, rows)
 	if err != nil {
 		return 0, err
@@ -150,30 +150,30 @@ func (p *Sampler) endAtTexts(in GenerateInput, d *decoding, living int32) (int32
 	if left == living {
 		return living, nil
 	}
-	return left, firstOf(put(p.device, p.k, &d.alive, alive, rows), put(p.device, p.k, &d.any, []int32{left}))
+	return left, firstOf(put(s.device, s.k, &d.alive, alive, rows), put(s.device, s.k, &d.any, []int32{left}))
 }
 
 // decodeChunk decodes the steps of a chunk, and returns how many rows are alive after it.
-func (p *Sampler) decodeChunk(s *State, d *decoding, cache *[]compute.Buffer, from int) (living int32, err error) {
-	prog, err := p.program(kindDecodeChunk)
+func (s *Sampler) decodeChunk(st *State, d *decoding, cache *[]compute.Buffer, from int) (living int32, err error) {
+	prog, err := s.program(kindDecodeChunk)
 	if err != nil {
 		return 0, err
 	}
 	var step, end compute.Buffer
 	defer func() { free([]compute.Buffer{step, end}) }()
 	if err := firstOf(
-		put(p.device, p.k, &step, []int32{int32(from)}),
-		put(p.device, p.k, &end, []int32{int32(min(from+p.sh.ChunkTokens, p.sh.MaxNewTokens))}),
+		put(s.device, s.k, &step, []int32{int32(from)}),
+		put(s.device, s.k, &end, []int32{int32(min(from+s.sh.ChunkTokens, s.sh.MaxNewTokens))}),
 	); err != nil {
 		return 0, err
 	}
-	args, err := p.weights(s)
+	args, err := s.weights(st)
 	if err != nil {
 		return 0, err
 	}
 	args = append(args, *cache...)
-	args = append(append(args, step, end, d.token), d.inputs(p)...)
-	out, err := prog.on(p.k, append(args, d.tokens, d.logProbs, d.count)...)
+	args = append(append(args, step, end, d.token), d.inputs(s)...)
+	out, err := prog.on(s.k, append(args, d.tokens, d.logProbs, d.count)...)
 	if err != nil {
 		return 0, err
 	}

@@ -16,21 +16,21 @@ import (
 // of a model with adapters the adapters alone. They are a model folder, or adapters', that OpenFS or
 // OpenAdapterFS opens; see Load. A file has at most so many bytes of tensors, or one tensor.
 // A file is read as State.Files' are, with the same errors.
-func (p *Sampler) Files(s *State, most int64) ([]File, error) {
-	if err := p.checkRole(false); err != nil {
+func (s *Sampler) Files(st *State, most int64) ([]File, error) {
+	if err := s.checkRole(false); err != nil {
 		return nil, fmt.Errorf("files of the sampler: %w", err)
 	}
 	name, out := WeightsFile, []File{}
-	if p.c.Adapted() {
-		name, out = AdapterFile, append(out, fileOf(AdapterConfigFile, p.c.LoRA.JSON()))
+	if s.c.Adapted() {
+		name, out = AdapterFile, append(out, fileOf(AdapterConfigFile, s.c.LoRA.JSON()))
 	} else {
-		out = append(out, fileOf(ConfigFile, p.c.JSON()))
+		out = append(out, fileOf(ConfigFile, s.c.JSON()))
 	}
 	var infos []safetensors.Info
 	numbers := map[string]int{}
-	for i, t := range p.c.Tensors() {
+	for i, t := range s.c.Tensors() {
 		in := safetensors.Info{Name: t.Name, DType: safetensors.Float32, Shape: t.Shape}
-		if p.net.readDType(i, t) == dtypes.BFloat16 {
+		if s.net.readDType(i, t) == dtypes.BFloat16 {
 			in.DType = safetensors.BFloat16
 		}
 		infos, numbers[t.Name] = append(infos, in), i
@@ -41,7 +41,7 @@ func (p *Sampler) Files(s *State, most int64) ([]File, error) {
 	}
 	for _, l := range laid {
 		out = append(out, File{Name: l.file, Size: l.Size(), open: func() io.Reader {
-			return l.Reader(func(name string) (io.Reader, error) { return p.sampled(s, numbers[name]) })
+			return l.Reader(func(name string) (io.Reader, error) { return s.sampled(st, numbers[name]) })
 		}})
 	}
 	if index != nil {
@@ -51,20 +51,20 @@ func (p *Sampler) Files(s *State, most int64) ([]File, error) {
 }
 
 // sampled downloads tensor i as the sampler's programs read it.
-func (p *Sampler) sampled(s *State, i int) (io.Reader, error) {
-	p.device.run.Lock()
-	defer p.device.run.Unlock()
-	if err := p.check(s); err != nil {
+func (s *Sampler) sampled(st *State, i int) (io.Reader, error) {
+	s.device.run.Lock()
+	defer s.device.run.Unlock()
+	if err := s.check(st); err != nil {
 		return nil, fmt.Errorf("download sampler: %w", err)
 	}
-	own, err := p.own(s)
+	own, err := s.own(st)
 	if err != nil {
 		return nil, fmt.Errorf("download sampler: %w", err)
 	}
-	t := p.c.Tensors()[i]
+	t := s.c.Tensors()[i]
 	var out io.Reader
 	err = try("download sampler", func() error {
-		if p.net.readDType(i, t) != dtypes.BFloat16 {
+		if s.net.readDType(i, t) != dtypes.BFloat16 {
 			v, err := download[float32](own[i], t.Elements())
 			out = safetensors.Floats(v)
 			return err
@@ -73,7 +73,7 @@ func (p *Sampler) sampled(s *State, i int) (io.Reader, error) {
 		out = &halfReader{v: v}
 		return err
 	})
-	p.device.ended.Add(1)
+	s.device.ended.Add(1)
 	return out, err
 }
 
@@ -107,39 +107,39 @@ func (r *halfReader) Read(p []byte) (n int, err error) {
 // Load copies what Files wrote to the device, for Generate: parameters without
 // moments. What the programs read of it has the bits that they read where it was written, since a
 // number of bfloat16 is the same in float32 and back.
-func (p *Sampler) Load(src Source) (*State, error) { return p.load(src, false) }
+func (s *Sampler) Load(src Source) (*State, error) { return s.load(src, false) }
 
 // samplerParts is the seed of the fingerprint of what the sampler reads.
 const samplerParts = baseParts + 1
 
 // Fingerprint is a hash of what the sampler's programs read of a state, computed on the
 // device as State.Fingerprint's. It is the same for a training state and for what Load made of its Files.
-func (p *Sampler) Fingerprint(s *State) (string, error) {
-	p.device.run.Lock()
-	defer p.device.run.Unlock()
-	sum, err := p.lanes(s)
+func (s *Sampler) Fingerprint(st *State) (string, error) {
+	s.device.run.Lock()
+	defer s.device.run.Unlock()
+	sum, err := s.lanes(st)
 	if err != nil {
 		return "", fmt.Errorf("fingerprint sampler: %w", err)
 	}
 	return digits(sum), nil
 }
 
-func (p *Sampler) lanes(s *State) (sum [lanes]uint32, err error) {
-	if err := p.check(s); err != nil {
+func (s *Sampler) lanes(st *State) (sum [lanes]uint32, err error) {
+	if err := s.check(st); err != nil {
 		return sum, err
 	}
-	own, err := p.own(s)
+	own, err := s.own(st)
 	if err != nil {
 		return sum, err
 	}
-	prints, err := p.prints()
+	prints, err := s.prints()
 	if err != nil {
 		return sum, err
 	}
-	t := newTally(p.device)
+	t := newTally(s.device)
 	defer t.free()
 	for i, x := range own {
-		if err := t.addTensor(prints[i], s.owner[i], x, i, samplerParts); err != nil {
+		if err := t.addTensor(prints[i], st.owner[i], x, i, samplerParts); err != nil {
 			return sum, err
 		}
 	}
@@ -149,19 +149,19 @@ func (p *Sampler) lanes(s *State) (sum [lanes]uint32, err error) {
 // prints are the programs of Fingerprint: those of a state's fingerprint for tensors
 // in float32, those of a frozen base's for tensors in bfloat16. The latter are not among the
 // programs of Hashes, and there only from the first use on. The caller holds run.
-func (p *Sampler) prints() (group, error) {
-	wide, err := p.group(kindFingerprint)
+func (s *Sampler) prints() (group, error) {
+	wide, err := s.group(kindFingerprint)
 	if err != nil {
 		return nil, err
 	}
-	if p.halves == nil {
-		p.halves = p.device.perTensor(kindBaseFingerprint, p.net.copiedTensors(), programKey{dtype: dtypes.BFloat16}, func(t TensorShape) builder {
+	if s.halves == nil {
+		s.halves = s.device.perTensor(kindBaseFingerprint, s.net.copiedTensors(), programKey{dtype: dtypes.BFloat16}, func(t TensorShape) builder {
 			return buildFingerprint(t, dtypes.BFloat16)
 		}).hold()
 	}
-	out, halves := group{}, p.halves
-	for i, t := range p.c.Tensors() {
-		if p.net.readDType(i, t) != dtypes.BFloat16 {
+	out, halves := group{}, s.halves
+	for i, t := range s.c.Tensors() {
+		if s.net.readDType(i, t) != dtypes.BFloat16 {
 			out = append(out, wide[i])
 			continue
 		}

@@ -54,45 +54,45 @@ type GenerateOutput struct {
 // on the rows of its block, but on no other. The
 // context is checked between programs, so at most Shapes.ChunkTokens steps apart; a running
 // program is not interrupted.
-func (p *Sampler) Generate(ctx context.Context, s *State, in GenerateInput) (GenerateOutput, error) {
-	if err := p.checkGenerate(&in); err != nil {
+func (s *Sampler) Generate(ctx context.Context, st *State, in GenerateInput) (GenerateOutput, error) {
+	if err := s.checkGenerate(&in); err != nil {
 		return GenerateOutput{}, fmt.Errorf("generate: %w", err)
 	}
-	p.device.run.Lock()
-	defer p.device.run.Unlock()
-	if err := p.check(s); err != nil {
+	s.device.run.Lock()
+	defer s.device.run.Unlock()
+	if err := s.check(st); err != nil {
 		return GenerateOutput{}, fmt.Errorf("generate: %w", err)
 	}
 	n := len(in.Prompts)
 	out := GenerateOutput{Tokens: make([][]int32, n), LogProbs: make([][]float32, n), Truncated: make([]bool, n)}
-	rows, do := p.sh.GenerateRows, (*Sampler).pass
-	if p.sh.BlockRows > 0 {
-		rows, do = p.sh.BlockRows, (*Sampler).block
+	rows, do := s.sh.GenerateRows, (*Sampler).pass
+	if s.sh.BlockRows > 0 {
+		rows, do = s.sh.BlockRows, (*Sampler).block
 	}
 	passes := (n + rows - 1) / rows
-	if err := p.spread(s, passes, p.tables()...); err != nil {
+	if err := s.spread(st, passes, s.tables()...); err != nil {
 		return GenerateOutput{}, fmt.Errorf("generate: %w", err)
 	}
-	if err := p.device.deal(passes, func(k, i int) error {
-		return try("generate", func() error { return do(p.at(k), ctx, s, in, i*rows, min((i+1)*rows, n), out) })
+	if err := s.device.deal(passes, func(k, i int) error {
+		return try("generate", func() error { return do(s.at(k), ctx, st, in, i*rows, min((i+1)*rows, n), out) })
 	}); err != nil {
 		return GenerateOutput{}, err
 	}
 	return out, nil
 }
 
-func (p *Sampler) checkGenerate(in *GenerateInput) error {
+func (s *Sampler) checkGenerate(in *GenerateInput) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrInput}, args...)...)
 	}
 	decode := kindDecode
 	switch {
-	case p.sh.BlockRows > 0:
+	case s.sh.BlockRows > 0:
 		decode = kindDecodeBlock
-	case p.sh.ChunkTokens > 0:
+	case s.sh.ChunkTokens > 0:
 		decode = kindDecodeChunk
 	}
-	if _, err := p.program(decode); err != nil {
+	if _, err := s.program(decode); err != nil {
 		return err
 	}
 	if in.Temperature == 0 {
@@ -107,18 +107,18 @@ func (p *Sampler) checkGenerate(in *GenerateInput) error {
 	if !in.Greedy && len(in.Uniforms) != len(in.Prompts) {
 		return bad("uniforms for %d rows, %d prompts", len(in.Uniforms), len(in.Prompts))
 	}
-	if err := p.checkPrompts(in.Prompts, in.Alive); err != nil {
+	if err := s.checkPrompts(in.Prompts, in.Alive); err != nil {
 		return err
 	}
-	if err := p.checkKept(in.Kept, in.Prompts, in.Alive); err != nil {
+	if err := s.checkKept(in.Kept, in.Prompts, in.Alive); err != nil {
 		return err
 	}
 	for i := range in.Prompts {
 		if in.Greedy || in.Alive != nil && !in.Alive[i] {
 			continue
 		}
-		if len(in.Uniforms[i]) != p.sh.MaxNewTokens {
-			return bad("row %d has %d uniforms, must be %d", i, len(in.Uniforms[i]), p.sh.MaxNewTokens)
+		if len(in.Uniforms[i]) != s.sh.MaxNewTokens {
+			return bad("row %d has %d uniforms, must be %d", i, len(in.Uniforms[i]), s.sh.MaxNewTokens)
 		}
 		for _, u := range in.Uniforms[i] {
 			if !(u >= 0 && u < 1) {
@@ -130,7 +130,7 @@ func (p *Sampler) checkGenerate(in *GenerateInput) error {
 }
 
 // checkPrompts checks the ids of rows that are alive.
-func (p *Sampler) checkPrompts(prompts [][]int32, alive []bool) error {
+func (s *Sampler) checkPrompts(prompts [][]int32, alive []bool) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrInput}, args...)...)
 	}
@@ -141,12 +141,12 @@ func (p *Sampler) checkPrompts(prompts [][]int32, alive []bool) error {
 		if alive != nil && !alive[i] {
 			continue
 		}
-		if len(prompt) == 0 || len(prompt) > p.sh.PromptTokens {
-			return bad("prompt %d has %d tokens, must be from 1 to %d", i, len(prompt), p.sh.PromptTokens)
+		if len(prompt) == 0 || len(prompt) > s.sh.PromptTokens {
+			return bad("prompt %d has %d tokens, must be from 1 to %d", i, len(prompt), s.sh.PromptTokens)
 		}
 		for _, id := range prompt {
-			if id < 0 || int(id) >= p.c.VocabSize {
-				return bad("prompt %d has id %d, the vocabulary has %d", i, id, p.c.VocabSize)
+			if id < 0 || int(id) >= s.c.VocabSize {
+				return bad("prompt %d has id %d, the vocabulary has %d", i, id, s.c.VocabSize)
 			}
 		}
 	}
@@ -154,9 +154,9 @@ func (p *Sampler) checkPrompts(prompts [][]int32, alive []bool) error {
 }
 
 // pass generates for the rows [from, to) of the input. The caller holds run.
-func (p *Sampler) pass(ctx context.Context, s *State, in GenerateInput, from, to int, out GenerateOutput) error {
-	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
-	b := p.passRows(in, from, to)
+func (s *Sampler) pass(ctx context.Context, st *State, in GenerateInput, from, to int, out GenerateOutput) error {
+	rows, fresh := s.sh.GenerateRows, s.sh.MaxNewTokens
+	b := s.passRows(in, from, to)
 	if b.living == 0 {
 		return nil
 	}
@@ -167,13 +167,13 @@ func (p *Sampler) pass(ctx context.Context, s *State, in GenerateInput, from, to
 		prompts = in.Kept.pass(from / rows)
 	} else {
 		var err error
-		cache, err = p.prefillAll(ctx, s, b)
+		cache, err = s.prefillAll(ctx, st, b)
 		if err != nil {
 			return err
 		}
 		prompts = cache
 	}
-	d, err := p.newDecoding(in, b)
+	d, err := s.newDecoding(in, b)
 	defer func() { d.free() }()
 	if err == nil {
 		err = ctx.Err()
@@ -181,10 +181,10 @@ func (p *Sampler) pass(ctx context.Context, s *State, in GenerateInput, from, to
 	if err != nil {
 		return err
 	}
-	if p.sh.ChunkTokens > 0 {
-		err = p.decodeChunks(ctx, s, in, d, prompts, &cache)
+	if s.sh.ChunkTokens > 0 {
+		err = s.decodeChunks(ctx, st, in, d, prompts, &cache)
 	} else {
-		err = p.decodeWhole(s, d, prompts)
+		err = s.decodeWhole(st, d, prompts)
 	}
 	if err != nil {
 		return err
@@ -225,8 +225,8 @@ type passRows struct {
 	living              int32
 }
 
-func (p *Sampler) passRows(in GenerateInput, from, to int) passRows {
-	rows, width, fresh := p.sh.GenerateRows, p.sh.PromptTokens, p.sh.MaxNewTokens
+func (s *Sampler) passRows(in GenerateInput, from, to int) passRows {
+	rows, width, fresh := s.sh.GenerateRows, s.sh.PromptTokens, s.sh.MaxNewTokens
 	b := passRows{
 		ids: make([]int32, rows*width), last: make([]int32, rows), length: make([]int32, rows), alive: make([]int32, rows),
 		uniforms: make([]float32, rows*fresh),
@@ -252,16 +252,16 @@ func (p *Sampler) passRows(in GenerateInput, from, to int) passRows {
 
 // prefillAll computes the keys and values of all rows of a pass, part by part. The caller
 // frees them, also after an error.
-func (p *Sampler) prefillAll(ctx context.Context, s *State, b passRows) (cache []compute.Buffer, err error) {
-	if p.sh.SharedPrompts > 0 {
-		return p.prefillShared(ctx, s, b)
+func (s *Sampler) prefillAll(ctx context.Context, st *State, b passRows) (cache []compute.Buffer, err error) {
+	if s.sh.SharedPrompts > 0 {
+		return s.prefillShared(ctx, st, b)
 	}
-	width := p.sh.PromptTokens
-	for from := 0; from < p.sh.GenerateRows; from += p.prefillRows() {
+	width := s.sh.PromptTokens
+	for from := 0; from < s.sh.GenerateRows; from += s.prefillRows() {
 		if err := ctx.Err(); err != nil {
 			return cache, err
 		}
-		out, err := p.prefill(s, b.ids[from*width:(from+p.prefillRows())*width])
+		out, err := s.prefill(st, b.ids[from*width:(from+s.prefillRows())*width])
 		if err != nil {
 			return cache, err
 		}
@@ -271,19 +271,19 @@ func (p *Sampler) prefillAll(ctx context.Context, s *State, b passRows) (cache [
 }
 
 // prefill computes the keys and values of prompts, as many as prefillRows. The caller holds run.
-func (p *Sampler) prefill(s *State, ids []int32) ([]compute.Buffer, error) {
-	prog, err := p.program(kindPrefill)
+func (s *Sampler) prefill(st *State, ids []int32) ([]compute.Buffer, error) {
+	prog, err := s.program(kindPrefill)
 	if err != nil {
 		return nil, err
 	}
-	buf, err := upload(p.device, p.k, ids, p.prefillRows(), p.sh.PromptTokens)
+	buf, err := upload(s.device, s.k, ids, s.prefillRows(), s.sh.PromptTokens)
 	if err != nil {
 		return nil, err
 	}
 	defer free([]compute.Buffer{buf})
-	args, err := p.weights(s)
+	args, err := s.weights(st)
 	if err != nil {
 		return nil, err
 	}
-	return prog.on(p.k, append(append(args, buf), p.rope.on(p.k)...)...)
+	return prog.on(s.k, append(append(args, buf), s.rope.on(s.k)...)...)
 }

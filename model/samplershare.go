@@ -20,22 +20,22 @@ import (
 const noPrompt = -1
 
 // prefillShared is prefillAll for rows that share prompts.
-func (p *Sampler) prefillShared(ctx context.Context, s *State, b passRows) (cache []compute.Buffer, err error) {
-	rows, part, of := p.sh.GenerateRows, p.partRows(), 2*p.c.Layers
-	if cache, err = p.emptyParts(); err != nil {
+func (s *Sampler) prefillShared(ctx context.Context, st *State, b passRows) (cache []compute.Buffer, err error) {
+	rows, part, of := s.sh.GenerateRows, s.partRows(), 2*s.c.Layers
+	if cache, err = s.emptyParts(); err != nil {
 		return cache, err
 	}
 	for first := 0; first < rows; {
 		if err := ctx.Err(); err != nil {
 			return cache, err
 		}
-		prompts, places, next := p.sharePrompts(b, first)
-		fresh, err := p.prefill(s, prompts)
+		prompts, places, next := s.sharePrompts(b, first)
+		fresh, err := s.prefill(st, prompts)
 		if err != nil {
 			return cache, err
 		}
 		for c := 0; c < rows/part && err == nil; c++ {
-			err = p.layOut(cache[c*of:(c+1)*of], fresh, places[c*part:(c+1)*part])
+			err = s.layOut(cache[c*of:(c+1)*of], fresh, places[c*part:(c+1)*part])
 		}
 		free(fresh)
 		if err != nil {
@@ -49,9 +49,9 @@ func (p *Sampler) prefillShared(ctx context.Context, s *State, b passRows) (cach
 // sharePrompts are the different prompts from row first of a pass on, [P, PromptTokens], as many as a
 // prefill has places, the place of each row's prompt among them, and the first row that is left over.
 // Places that are left over have the id 0.
-func (p *Sampler) sharePrompts(b passRows, first int) (prompts, places []int32, next int) {
-	rows, width := p.sh.GenerateRows, p.sh.PromptTokens
-	prompts = make([]int32, 0, p.prefillRows()*width)
+func (s *Sampler) sharePrompts(b passRows, first int) (prompts, places []int32, next int) {
+	rows, width := s.sh.GenerateRows, s.sh.PromptTokens
+	prompts = make([]int32, 0, s.prefillRows()*width)
 	places = slices.Repeat([]int32{noPrompt}, rows)
 	for next = first; next < rows; next++ {
 		if b.alive[next] == 0 {
@@ -70,18 +70,18 @@ func (p *Sampler) sharePrompts(b passRows, first int) (prompts, places []int32, 
 }
 
 // emptyParts are the keys and values of a pass before any prompt is laid out, as prefillAll's.
-func (p *Sampler) emptyParts() (cache []compute.Buffer, err error) {
-	prog, err := p.program(kindShareRoom)
+func (s *Sampler) emptyParts() (cache []compute.Buffer, err error) {
+	prog, err := s.program(kindShareRoom)
 	if err != nil {
 		return nil, err
 	}
-	none, err := upload(p.device, p.k, []int32{0})
+	none, err := upload(s.device, s.k, []int32{0})
 	if err != nil {
 		return nil, err
 	}
 	defer free([]compute.Buffer{none})
-	for range p.sh.GenerateRows / p.partRows() {
-		part, err := prog.on(p.k, none)
+	for range s.sh.GenerateRows / s.partRows() {
+		part, err := prog.on(s.k, none)
 		if err != nil {
 			return cache, err
 		}
@@ -92,20 +92,20 @@ func (p *Sampler) emptyParts() (cache []compute.Buffer, err error) {
 
 // layOut puts a prefill's keys and values at the rows of a part, which have their prompts at these
 // places. It replaces the part's buffers.
-func (p *Sampler) layOut(part, prompts []compute.Buffer, places []int32) error {
+func (s *Sampler) layOut(part, prompts []compute.Buffer, places []int32) error {
 	if !slices.ContainsFunc(places, func(place int32) bool { return place != noPrompt }) {
 		return nil
 	}
-	prog, err := p.program(kindShare)
+	prog, err := s.program(kindShare)
 	if err != nil {
 		return err
 	}
-	at, err := upload(p.device, p.k, places, len(places))
+	at, err := upload(s.device, s.k, places, len(places))
 	if err != nil {
 		return err
 	}
 	defer free([]compute.Buffer{at})
-	out, err := prog.on(p.k, append(slices.Concat(part, prompts), at)...)
+	out, err := prog.on(s.k, append(slices.Concat(part, prompts), at)...)
 	free(part) // they were donated
 	if err != nil {
 		return err
@@ -116,8 +116,8 @@ func (p *Sampler) layOut(part, prompts []compute.Buffer, places []int32) error {
 
 // buildShareRoom is the program that makes room for the keys and values of a part of a pass. Its input
 // is not read.
-func (p *Sampler) buildShareRoom(in *inputs) []*graph.Node {
-	return p.room(in, p.partRows(), p.sh.PromptTokens)
+func (s *Sampler) buildShareRoom(in *inputs) []*graph.Node {
+	return s.room(in, s.partRows(), s.sh.PromptTokens)
 }
 
 // buildShare is the program that lays keys and values of prompts out to rows. Its inputs are the layers'
@@ -125,14 +125,14 @@ func (p *Sampler) buildShareRoom(in *inputs) []*graph.Node {
 // [P, KVHeads, PromptTokens, HeadDim], and the place of each row's prompt in the prefill [c] int32,
 // or noPrompt for a row that keeps what it has. Its outputs are the part's keys and values, in the
 // memory of the old ones.
-func (p *Sampler) buildShare(in *inputs) []*graph.Node {
-	rows, width := p.partRows(), p.sh.PromptTokens
-	parts, prompts := make([]*graph.Node, 2*p.c.Layers), make([]*graph.Node, 2*p.c.Layers)
+func (s *Sampler) buildShare(in *inputs) []*graph.Node {
+	rows, width := s.partRows(), s.sh.PromptTokens
+	parts, prompts := make([]*graph.Node, 2*s.c.Layers), make([]*graph.Node, 2*s.c.Layers)
 	for i := range parts {
-		parts[i] = in.donated(i, p.net.dtype, rows, p.c.KVHeads, width, p.c.HeadDim)
+		parts[i] = in.donated(i, s.net.dtype, rows, s.c.KVHeads, width, s.c.HeadDim)
 	}
 	for i := range prompts {
-		prompts[i] = in.next(p.net.dtype, p.prefillRows(), p.c.KVHeads, width, p.c.HeadDim)
+		prompts[i] = in.next(s.net.dtype, s.prefillRows(), s.c.KVHeads, width, s.c.HeadDim)
 	}
 	places := graph.Reshape(in.next(dtypes.Int32, rows), rows, 1)
 	first := graph.BroadcastToShape(graph.Const(in.g, int32(0)), places.Shape())

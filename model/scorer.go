@@ -16,43 +16,43 @@ type Scorer struct {
 }
 
 func newScorer(c *core) *Scorer {
-	p := &Scorer{core: c}
-	p.widths = []*Scorer{p}
-	return p
+	s := &Scorer{core: c}
+	s.widths = []*Scorer{s}
+	return s
 }
 
 // uploadTables uploads the rotary tables. The caller holds run.
-func (p *Scorer) uploadTables() error {
-	if p.sh.MicroBatch == 0 {
+func (s *Scorer) uploadTables() error {
+	if s.sh.MicroBatch == 0 {
 		return nil
 	}
-	return p.uploadRope(&p.rope, p.sh.Sequence)
+	return s.uploadRope(&s.rope, s.sh.Sequence)
 }
 
 // tables are what the programs of micro-batches of all widths read besides weights and rows.
-func (p *Scorer) tables() (out []*tables) {
-	for _, q := range p.widths {
+func (s *Scorer) tables() (out []*tables) {
+	for _, q := range s.widths {
 		out = append(out, &q.legal, &q.rope)
 	}
 	return out
 }
 
 // at is the scorer as it runs on device k, on which spread has been.
-func (p *Scorer) at(k int) *Scorer {
-	q := *p
-	q.core = p.core.at(k)
+func (s *Scorer) at(k int) *Scorer {
+	q := *s
+	q.core = s.core.at(k)
 	return &q
 }
 
 // free frees what the scorer's program reads. The caller holds run.
-func (p *Scorer) free() { p.rope.free() }
+func (s *Scorer) free() { s.rope.free() }
 
 // place is the place among the widths of the one that b has.
-func (p *Scorer) place(b batch.MicroBatch) (int, error) {
-	for i, q := range p.widths {
+func (s *Scorer) place(b batch.MicroBatch) (int, error) {
+	for i, q := range s.widths {
 		if b.Width == 0 || b.Width == q.sh.Sequence {
 			return i, nil
 		}
 	}
-	return 0, fmt.Errorf("%w: a micro-batch of width %d, the programs are for %d and %v", ErrInput, b.Width, p.sh.Sequence, p.sh.Narrower)
+	return 0, fmt.Errorf("%w: a micro-batch of width %d, the programs are for %d and %v", ErrInput, b.Width, s.sh.Sequence, s.sh.Narrower)
 }

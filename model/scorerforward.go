@@ -21,47 +21,47 @@ func (f *scored) free() {
 }
 
 // inputs are the inputs of the forward program after the parameters.
-func (f *scored) inputs(p *Scorer) []compute.Buffer {
-	in := append([]compute.Buffer{f.ids}, p.rope.on(p.k)...)
-	if p.c.ValueHead {
+func (f *scored) inputs(s *Scorer) []compute.Buffer {
+	in := append([]compute.Buffer{f.ids}, s.rope.on(s.k)...)
+	if s.c.ValueHead {
 		return in
 	}
-	return append(in, p.legal.on(p.k)[0], f.inverse)
+	return append(in, s.legal.on(s.k)[0], f.inverse)
 }
 
 // forward runs the forward program. The caller holds run.
-func (p *Scorer) forward(s *State, ids []int32, temperature float32) (f *scored, err error) {
-	prog, err := p.program(kindForward)
+func (s *Scorer) forward(st *State, ids []int32, temperature float32) (f *scored, err error) {
+	prog, err := s.program(kindForward)
 	if err != nil {
 		return nil, err
 	}
-	args, err := p.weights(s)
+	args, err := s.weights(st)
 	if err != nil {
 		return nil, err
 	}
 	f = &scored{}
-	if f.ids, err = upload(p.device, p.k, ids, p.sh.MicroBatch, p.sh.Sequence); err != nil {
+	if f.ids, err = upload(s.device, s.k, ids, s.sh.MicroBatch, s.sh.Sequence); err != nil {
 		return nil, err
 	}
-	if !p.c.ValueHead {
-		if f.inverse, err = upload(p.device, p.k, []float32{1 / temperature}); err != nil {
+	if !s.c.ValueHead {
+		if f.inverse, err = upload(s.device, s.k, []float32{1 / temperature}); err != nil {
 			f.free()
 			return nil, err
 		}
 	}
-	out, err := prog.on(p.k, append(args, f.inputs(p)...)...)
+	out, err := prog.on(s.k, append(args, f.inputs(s)...)...)
 	if err != nil {
 		f.free()
 		return nil, err
 	}
-	n := p.scoreCount()
+	n := s.scoreCount()
 	f.scores, f.saved = out[:n], out[n:]
 	return f, nil
 }
 
 // scoreCount is how many scores the forward program gives.
-func (p *Scorer) scoreCount() int {
-	if p.c.ValueHead {
+func (s *Scorer) scoreCount() int {
+	if s.c.ValueHead {
 		return 1
 	}
 	return 3
@@ -71,23 +71,23 @@ func (p *Scorer) scoreCount() int {
 // rotary tables, legal ids and the inverse temperature; its outputs are log-probs,
 // entropies and log-sums of the tokens that follow, [b·T], and what is saved for the backward
 // program.
-func (p *Scorer) buildForward(in *inputs) []*graph.Node {
-	w := p.net.weights(in)
-	b := p.batchInputs(in)
-	saved := p.layers(w, b)
-	hd := head{t: p.net, weight: w.head, legal: b.legal, inverse: b.inverse}
+func (s *Scorer) buildForward(in *inputs) []*graph.Node {
+	w := s.net.weights(in)
+	b := s.batchInputs(in)
+	saved := s.layers(w, b)
+	hd := head{t: s.net, weight: w.head, legal: b.legal, inverse: b.inverse}
 	lp, ent, sum, products := hd.score(saved.last, w.norm, b.target)
 	saved.logits = products
-	return append([]*graph.Node{lp, ent, sum}, p.savedOutputs(saved)...)
+	return append([]*graph.Node{lp, ent, sum}, s.savedOutputs(saved)...)
 }
 
 // layers computes the embedding and all layers.
-func (p *Scorer) layers(w weights, b batchNodes) saved {
-	s := saved{layers: make([]activations, p.c.Layers), last: p.net.embed(w.embedding, b.flat)}
+func (s *Scorer) layers(w weights, b batchNodes) saved {
+	x := saved{layers: make([]activations, s.c.Layers), last: s.net.embed(w.embedding, b.flat)}
 	for i, l := range w.layers {
-		s.last, s.layers[i] = p.net.layer(l, s.last, b.sequences)
+		x.last, x.layers[i] = s.net.layer(l, x.last, b.sequences)
 	}
-	return s
+	return x
 }
 
 // batchNodes are the inputs that the forward and the backward program share.
@@ -97,21 +97,21 @@ type batchNodes struct {
 	legal, inverse *graph.Node // a critic has neither legal ids nor a temperature
 }
 
-func (p *Scorer) batchInputs(in *inputs) batchNodes {
-	rows, width, half := p.sh.MicroBatch, p.sh.Sequence, p.c.HeadDim/2
+func (s *Scorer) batchInputs(in *inputs) batchNodes {
+	rows, width, half := s.sh.MicroBatch, s.sh.Sequence, s.c.HeadDim/2
 	ids := in.next(dtypes.Int32, rows, width)
 	// The last position has no token to predict; its target is never read.
 	next := graph.Concatenate([]*graph.Node{
 		graph.Slice(ids, graph.AxisRange(), graph.AxisRange(1, width)),
 		graph.Slice(ids, graph.AxisRange(), graph.AxisRange(0, 1)),
 	}, 1)
-	table := func() *graph.Node { return graph.Reshape(in.next(p.net.wide, width, half), 1, width, half) }
+	table := func() *graph.Node { return graph.Reshape(in.next(s.net.wide, width, half), 1, width, half) }
 	b := batchNodes{
 		flat: graph.Reshape(ids, rows*width), target: graph.Reshape(next, rows*width),
 		sequences: sequences{rows: rows, tokens: width, cos: table(), sin: table()},
 	}
-	if !p.c.ValueHead {
-		b.legal, b.inverse = in.next(p.net.wide, p.c.VocabSize), in.next(p.net.wide)
+	if !s.c.ValueHead {
+		b.legal, b.inverse = in.next(s.net.wide, s.c.VocabSize), in.next(s.net.wide)
 	}
 	return b
 }
@@ -119,26 +119,26 @@ func (p *Scorer) batchInputs(in *inputs) batchNodes {
 // savedTensors lists what is saved, in the order of the programs' outputs and inputs: the input
 // of each layer and the output of the last; with Shapes.Keep all activations, and the logits
 // where the head computes all of them at once.
-func (p *Scorer) savedTensors(s *saved) []savedTensor {
+func (s *Scorer) savedTensors(x *saved) []savedTensor {
 	var out []savedTensor
-	for i := range s.layers {
-		all := s.layers[i].tensors(p.net)
-		if !p.sh.Keep {
+	for i := range x.layers {
+		all := x.layers[i].tensors(s.net)
+		if !s.sh.Keep {
 			all = all[:1]
 		}
 		out = append(out, all...)
 	}
-	out = append(out, savedTensor{&s.last, p.net.dtype, p.c.HiddenSize})
-	if p.sh.Keep && !p.c.ValueHead && len(p.net.chunks(p.sh.MicroBatch*p.sh.Sequence)) == 1 {
-		out = append(out, savedTensor{&s.logits, p.net.wide, p.c.VocabSize})
+	out = append(out, savedTensor{&x.last, s.net.dtype, s.c.HiddenSize})
+	if s.sh.Keep && !s.c.ValueHead && len(s.net.chunks(s.sh.MicroBatch*s.sh.Sequence)) == 1 {
+		out = append(out, savedTensor{&x.logits, s.net.wide, s.c.VocabSize})
 	}
 	return out
 }
 
 // savedOutputs are the outputs of the forward program besides the scores.
-func (p *Scorer) savedOutputs(s saved) []*graph.Node {
+func (s *Scorer) savedOutputs(x saved) []*graph.Node {
 	var out []*graph.Node
-	for _, tensor := range p.savedTensors(&s) {
+	for _, tensor := range s.savedTensors(&x) {
 		out = append(out, *tensor.of)
 	}
 	return out

@@ -7,12 +7,12 @@ import (
 )
 
 // pack checks a micro-batch's ids and returns them as [MicroBatch·Sequence].
-func (p *Scorer) pack(b batch.MicroBatch) ([]int32, error) {
-	rows, width := p.sh.MicroBatch, p.sh.Sequence
+func (s *Scorer) pack(b batch.MicroBatch) ([]int32, error) {
+	rows, width := s.sh.MicroBatch, s.sh.Sequence
 	bad := func(format string, args ...any) ([]int32, error) {
 		return nil, fmt.Errorf("%w: "+format, append([]any{ErrInput}, args...)...)
 	}
-	if _, err := p.program(kindForward); err != nil {
+	if _, err := s.program(kindForward); err != nil {
 		return nil, err
 	}
 	if len(b.IDs) > rows {
@@ -28,8 +28,8 @@ func (p *Scorer) pack(b batch.MicroBatch) ([]int32, error) {
 			return bad("row %d has length %d of %d ids, the width is %d", r, length, len(ids), width)
 		}
 		for t, id := range ids {
-			if id < 0 || int(id) >= p.c.VocabSize {
-				return bad("row %d has id %d at %d, the vocabulary has %d", r, id, t, p.c.VocabSize)
+			if id < 0 || int(id) >= s.c.VocabSize {
+				return bad("row %d has id %d at %d, the vocabulary has %d", r, id, t, s.c.VocabSize)
 			}
 			out[r*width+t] = id
 		}
@@ -39,9 +39,9 @@ func (p *Scorer) pack(b batch.MicroBatch) ([]int32, error) {
 
 // unshift returns v by row, with the number of position t moved to token t+1, which
 // position t predicts.
-func (p *Scorer) unshift(v []float32, b batch.MicroBatch) [][]float32 {
-	each := p.perToken()
-	width := p.sh.Sequence * each
+func (s *Scorer) unshift(v []float32, b batch.MicroBatch) [][]float32 {
+	each := s.perToken()
+	width := s.sh.Sequence * each
 	out := make([][]float32, len(b.IDs))
 	for r := range out {
 		out[r] = make([]float32, width)

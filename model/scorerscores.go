@@ -15,8 +15,8 @@ import (
 //
 // Update computes its log-probs with the same program, so with the parameters that
 // scored a batch, every ratio is exactly 1.
-func (p *Scorer) Score(ctx context.Context, s *State, b batch.MicroBatch, temperature float32) (logProbs, entropy [][]float32, err error) {
-	out, err := p.ScoreAll(ctx, s, []batch.MicroBatch{b}, temperature)
+func (s *Scorer) Score(ctx context.Context, st *State, b batch.MicroBatch, temperature float32) (logProbs, entropy [][]float32, err error) {
+	out, err := s.ScoreAll(ctx, st, []batch.MicroBatch{b}, temperature)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -30,11 +30,11 @@ type Scores struct {
 
 // ScoreAll is Score for several micro-batches, which are dealt to the devices. The context is
 // checked before each.
-func (p *Scorer) ScoreAll(ctx context.Context, s *State, batches []batch.MicroBatch, temperature float32) ([]Scores, error) {
+func (s *Scorer) ScoreAll(ctx context.Context, st *State, batches []batch.MicroBatch, temperature float32) ([]Scores, error) {
 	if !(temperature > 0) || math.IsInf(float64(temperature), 0) {
 		return nil, fmt.Errorf("score: %w: temperature %v", ErrInput, temperature)
 	}
-	got, err := p.scores(ctx, s, batches, false, temperature, 2)
+	got, err := s.scores(ctx, st, batches, false, temperature, 2)
 	if err != nil {
 		return nil, fmt.Errorf("score: %w", err)
 	}
@@ -48,47 +48,47 @@ func (p *Scorer) ScoreAll(ctx context.Context, s *State, batches []batch.MicroBa
 // scores runs the forward program on micro-batches and returns its first count outputs,
 // [micro-batch][output][row][token]. critic reports whether the programs must be a critic's or a
 // policy's.
-func (p *Scorer) scores(ctx context.Context, s *State, batches []batch.MicroBatch, critic bool, temperature float32, count int) ([][][][]float32, error) {
-	if err := p.checkRole(critic); err != nil {
+func (s *Scorer) scores(ctx context.Context, st *State, batches []batch.MicroBatch, critic bool, temperature float32, count int) ([][][][]float32, error) {
+	if err := s.checkRole(critic); err != nil {
 		return nil, err
 	}
 	on, ids := make([]*Scorer, len(batches)), make([][]int32, len(batches))
 	for i, b := range batches {
-		width, err := p.place(b)
+		width, err := s.place(b)
 		if err != nil {
 			return nil, err
 		}
-		on[i] = p.widths[width]
+		on[i] = s.widths[width]
 		if ids[i], err = on[i].pack(b); err != nil {
 			return nil, err
 		}
 	}
-	p.device.run.Lock()
-	defer p.device.run.Unlock()
-	if err := p.check(s); err != nil {
+	s.device.run.Lock()
+	defer s.device.run.Unlock()
+	if err := s.check(st); err != nil {
 		return nil, err
 	}
-	if err := p.spread(s, len(batches), p.tables()...); err != nil {
+	if err := s.spread(st, len(batches), s.tables()...); err != nil {
 		return nil, err
 	}
 	out := make([][][][]float32, len(batches))
-	return out, p.device.deal(len(batches), func(k, i int) error {
+	return out, s.device.deal(len(batches), func(k, i int) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		return try("forward", func() error {
-			p := on[i].at(k)
-			f, err := p.forward(s, ids[i], temperature)
+			s := on[i].at(k)
+			f, err := s.forward(st, ids[i], temperature)
 			if err != nil {
 				return err
 			}
 			defer f.free()
 			for _, buffer := range f.scores[:count] {
-				v, err := download[float32](buffer, p.sh.MicroBatch*p.sh.Sequence*p.perToken())
+				v, err := download[float32](buffer, s.sh.MicroBatch*s.sh.Sequence*s.perToken())
 				if err != nil {
 					return err
 				}
-				out[i] = append(out[i], p.unshift(v, batches[i]))
+				out[i] = append(out[i], s.unshift(v, batches[i]))
 			}
 			return nil
 		})

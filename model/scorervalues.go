@@ -16,8 +16,8 @@ import (
 //
 // CriticUpdate computes its values with the same program, so with the parameters that
 // Values ran with, its values equal the old ones exactly.
-func (p *Scorer) Values(ctx context.Context, s *State, b batch.MicroBatch) ([][]float32, error) {
-	out, err := p.ValuesAll(ctx, s, []batch.MicroBatch{b})
+func (s *Scorer) Values(ctx context.Context, st *State, b batch.MicroBatch) ([][]float32, error) {
+	out, err := s.ValuesAll(ctx, st, []batch.MicroBatch{b})
 	if err != nil {
 		return nil, err
 	}
@@ -26,8 +26,8 @@ func (p *Scorer) Values(ctx context.Context, s *State, b batch.MicroBatch) ([][]
 
 // ValuesAll is Values for several micro-batches, which are dealt to the devices. The context is
 // checked before each.
-func (p *Scorer) ValuesAll(ctx context.Context, s *State, batches []batch.MicroBatch) ([][][]float32, error) {
-	got, err := p.scores(ctx, s, batches, true, 0, 1)
+func (s *Scorer) ValuesAll(ctx context.Context, st *State, batches []batch.MicroBatch) ([][][]float32, error) {
+	got, err := s.scores(ctx, st, batches, true, 0, 1)
 	if err != nil {
 		return nil, fmt.Errorf("values: %w", err)
 	}
@@ -41,11 +41,11 @@ func (p *Scorer) ValuesAll(ctx context.Context, s *State, batches []batch.MicroB
 // buildValues is the critic's forward program. Its inputs are the parameters, ids [b, T]
 // and rotary tables; its outputs are the values of the tokens that follow, [b·T], and what is
 // saved for the backward program.
-func (p *Scorer) buildValues(in *inputs) []*graph.Node {
-	w := p.net.weights(in)
-	saved := p.layers(w, p.batchInputs(in))
-	v := p.net.values(saved.last, w.norm, w.value)
-	return append([]*graph.Node{v}, p.savedOutputs(saved)...)
+func (s *Scorer) buildValues(in *inputs) []*graph.Node {
+	w := s.net.weights(in)
+	saved := s.layers(w, s.batchInputs(in))
+	v := s.net.values(saved.last, w.norm, w.value)
+	return append([]*graph.Node{v}, s.savedOutputs(saved)...)
 }
 
 // values computes the values, wide [n · values], of the final hidden states x [n, d] before their
