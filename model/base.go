@@ -33,7 +33,7 @@ func (p *core) loadBase(src Source) (*Base, error) {
 }
 
 func (p *core) uploadBase(src Source) (*Base, error) {
-	if err := p.checkRole(false); err != nil {
+	if err := p.checkCritic(false); err != nil {
 		return nil, err
 	}
 	if src.Config.shape() != p.c.Base().shape() {

@@ -144,9 +144,9 @@ func (p *core) group(k kind) (group, error) {
 	return nil, fmt.Errorf("%w: the programs were prepared without the shapes that %s needs, or freed", ErrInput, p.named(k))
 }
 
-// checkRole returns an error unless the programs belong to a critic, or to a policy, as
+// checkCritic returns an error unless the programs belong to a critic, or to a policy, as
 // requested.
-func (p *core) checkRole(critic bool) error {
+func (p *core) checkCritic(critic bool) error {
 	if p.c.ValueHead != critic {
 		return fmt.Errorf("%w: the programs are not those of a %s", ErrInput, map[bool]string{true: "critic", false: "policy"}[critic])
 	}

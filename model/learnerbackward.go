@@ -63,7 +63,8 @@ func (l *Learner) pullLayers(grads gradientNodes, saved saved, dx *graph.Node, b
 		dx = graph.Where(padded, scalar(dx, 0), dx)
 	}
 	// The gradient of an embedding's row is the sum over the positions of its token.
-	grads.add(table, graph.ScatterSum(graph.Zeros(dx.Graph(), shapes.Make(l.net.wide, table.Shape().Dimensions...)), graph.Reshape(b.flat, n, 1), l.net.widen(dx), false, false))
+	sum := graph.Zeros(dx.Graph(), shapes.Make(l.net.wide, table.Shape().Dimensions...))
+	grads.add(table, graph.ScatterSum(sum, graph.Reshape(b.flat, n, 1), l.net.widen(dx), false, false))
 }
 
 // addUp adds gradients and metrics to the sums so far, in the memory of the sums. It declares

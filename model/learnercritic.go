@@ -62,7 +62,7 @@ func (l *Learner) CriticGradient(batches []batch.MicroBatch, k CriticSettings) (
 }
 
 func (l *Learner) criticGradient(batches []batch.MicroBatch, k CriticSettings) (*Gradient[CriticMetrics], error) {
-	if err := l.checkRole(true); err != nil {
+	if err := l.checkCritic(true); err != nil {
 		return nil, err
 	}
 	if err := k.check(); err != nil {

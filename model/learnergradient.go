@@ -69,8 +69,8 @@ func (a *accumulated) free() {
 func (g *Gradient[M]) Left() int { return len(g.batches) - g.added }
 
 // Add adds the next micro-batch's gradient at the state; in shards, one micro-batch on each device
-// at a time. One without a token that is trained on adds nothing. If the context has ended, the sums stay as they were; any other error frees
-// them, and the step has to begin anew.
+// at a time. One without a token that is trained on adds nothing. If the context has ended, the sums stay
+// as they were; any other error frees them, and the step has to begin anew.
 func (g *Gradient[M]) Add(ctx context.Context, s *State) error {
 	if err := ctx.Err(); err != nil {
 		return err

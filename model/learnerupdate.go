@@ -53,13 +53,15 @@ func (l *Learner) SupervisedUpdate(ctx context.Context, s *State, batches []batc
 	return st, m, nil
 }
 
-func (l *Learner) update(ctx context.Context, s *State, batches []batch.MicroBatch, k Settings, supervised bool) (*State, UpdateMetrics, error) {
+func (l *Learner) update(
+	ctx context.Context, s *State, batches []batch.MicroBatch, k Settings, supervised bool,
+) (*State, UpdateMetrics, error) {
 	g, err := l.gradient(batches, k, supervised)
 	return train(ctx, s, g, err)
 }
 
 func (l *Learner) gradient(batches []batch.MicroBatch, k Settings, supervised bool) (*Gradient[UpdateMetrics], error) {
-	if err := l.checkRole(false); err != nil {
+	if err := l.checkCritic(false); err != nil {
 		return nil, err
 	}
 	if supervised {

@@ -100,8 +100,10 @@ func checkShapes(c Config, legal []bool, sh Shapes) error {
 	for _, x := range []struct {
 		name string
 		n    int
-	}{{"GenerateRows", sh.GenerateRows}, {"BlockRows", sh.BlockRows}, {"SharedPrompts", sh.SharedPrompts}, {"PromptTokens", sh.PromptTokens}, {"MaxNewTokens", sh.MaxNewTokens}, {"ChunkTokens", sh.ChunkTokens},
-		{"MicroBatch", sh.MicroBatch}, {"Sequence", sh.Sequence}} {
+	}{
+		{"GenerateRows", sh.GenerateRows}, {"BlockRows", sh.BlockRows}, {"SharedPrompts", sh.SharedPrompts}, {"PromptTokens", sh.PromptTokens},
+		{"MaxNewTokens", sh.MaxNewTokens}, {"ChunkTokens", sh.ChunkTokens}, {"MicroBatch", sh.MicroBatch}, {"Sequence", sh.Sequence},
+	} {
 		if x.n < 0 || x.n > most {
 			return bad("%s is %d, must be from 0 to %d", x.name, x.n, most)
 		}

@@ -200,7 +200,9 @@ func (s *Sampler) decodeInputs(in *inputs, loop *loopState) {
 
 // decodeLoop runs decoding steps until no row is alive or the step that end gives, and
 // returns the loop's final values by name.
-func (s *Sampler) decodeLoop(g *graph.Graph, loop *loopState, params []*graph.Node, end func(*graph.Graph, map[string]*graph.Node) *graph.Node) map[string]*graph.Node {
+func (s *Sampler) decodeLoop(
+	g *graph.Graph, loop *loopState, params []*graph.Node, end func(*graph.Graph, map[string]*graph.Node) *graph.Node,
+) map[string]*graph.Node {
 	for i, w := range params {
 		loop.add("weight"+strconv.Itoa(i), w)
 	}

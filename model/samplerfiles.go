@@ -17,7 +17,7 @@ import (
 // OpenAdapterFS opens; see Load. A file has at most so many bytes of tensors, or one tensor.
 // A file is read as State.Files' are, with the same errors.
 func (s *Sampler) Files(st *State, most int64) ([]File, error) {
-	if err := s.checkRole(false); err != nil {
+	if err := s.checkCritic(false); err != nil {
 		return nil, fmt.Errorf("files of the sampler: %w", err)
 	}
 	name, out := WeightsFile, []File{}
@@ -155,7 +155,8 @@ func (s *Sampler) prints() (group, error) {
 		return nil, err
 	}
 	if s.halves == nil {
-		s.halves = s.device.perTensor(kindBaseFingerprint, s.net.copiedTensors(), programKey{dtype: dtypes.BFloat16}, func(t TensorShape) builder {
+		key := programKey{dtype: dtypes.BFloat16}
+		s.halves = s.device.perTensor(kindBaseFingerprint, s.net.copiedTensors(), key, func(t TensorShape) builder {
 			return buildFingerprint(t, dtypes.BFloat16)
 		}).hold()
 	}

@@ -48,8 +48,10 @@ func (s *Scorer) ScoreAll(ctx context.Context, st *State, batches []batch.MicroB
 // scores runs the forward program on micro-batches and returns its first count outputs,
 // [micro-batch][output][row][token]. critic reports whether the programs must be a critic's or a
 // policy's.
-func (s *Scorer) scores(ctx context.Context, st *State, batches []batch.MicroBatch, critic bool, temperature float32, count int) ([][][][]float32, error) {
-	if err := s.checkRole(critic); err != nil {
+func (s *Scorer) scores(
+	ctx context.Context, st *State, batches []batch.MicroBatch, critic bool, temperature float32, count int,
+) ([][][][]float32, error) {
+	if err := s.checkCritic(critic); err != nil {
 		return nil, err
 	}
 	on, ids := make([]*Scorer, len(batches)), make([][]int32, len(batches))
