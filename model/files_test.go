@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,7 +68,15 @@ func (p Params) tensors(prefix string) []safetensors.Tensor {
 }
 
 func stepTensor(step int64) safetensors.Tensor {
-	return safetensors.I64("step", []int{}, []int64{step})
+	return int64Tensor("step", []int{}, step)
+}
+
+func int64Tensor(name string, shape []int, values ...int64) safetensors.Tensor {
+	var data []byte
+	for _, v := range values {
+		data = binary.LittleEndian.AppendUint64(data, uint64(v))
+	}
+	return safetensors.Tensor{Name: name, DType: safetensors.Int64, Shape: shape, Data: data}
 }
 
 func readParams(fsys fs.FS) (Params, error) {
@@ -131,7 +140,7 @@ func TestSnapshotFiles(t *testing.T) {
 	broken[OptimizerFile] = encode(t, append(append(s.M.tensors("m."), s.V.tensors("v.")...), stepTensor(-1)))
 	_, err = readSnapshot(broken)
 	require.ErrorContains(t, err, "step is -1")
-	broken[OptimizerFile] = encode(t, append(whole, safetensors.I64("other", []int{}, []int64{1})))
+	broken[OptimizerFile] = encode(t, append(whole, int64Tensor("other", []int{}, 1)))
 	_, err = readSnapshot(broken)
 	require.ErrorContains(t, err, `extra "other"`)
 }

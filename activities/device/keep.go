@@ -56,16 +56,6 @@ func (e *Engine) dropKeptPiece(from int) {
 	}
 }
 
-// keptBytes is the device memory of what is kept between turns.
-func (e *Engine) keptBytes() (n int64) {
-	if e.kept != nil {
-		for _, piece := range e.kept.pieces {
-			n += piece.values.Bytes()
-		}
-	}
-	return n
-}
-
 // keep gives the keys and values of the contexts of a piece's rows, of which the first is row
 // from. It continues what is kept of the turn before, or makes the appends of all turns. lengths
 // are those of the contexts at the start of each turn.

@@ -46,3 +46,13 @@ func TestKeepValues(t *testing.T) {
 		})
 	}
 }
+
+// keptBytes is the device memory of what is kept between turns.
+func (e *Engine) keptBytes() (n int64) {
+	if e.kept != nil {
+		for _, piece := range e.kept.pieces {
+			n += piece.values.Bytes()
+		}
+	}
+	return n
+}

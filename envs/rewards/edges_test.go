@@ -77,7 +77,7 @@ func TestDefaults(t *testing.T) {
 		"length":  `{"of":"reply"}`, "progress": `{"form":"potential","gamma":1}`, "tools": `{"coefficient":0.1,"valid_only":false}`,
 		"state": `{"format_reward":0.5,"weight":0.5,"anti_template":true,"frequent":3}`,
 	} {
-		d, err := Describe(name)
+		d, err := describe(name)
 		require.NoError(t, err)
 		got := map[string]any{}
 		for _, o := range d.Options {
@@ -87,7 +87,7 @@ func TestDefaults(t *testing.T) {
 		require.NoError(t, err)
 		require.JSONEq(t, want, string(b), name)
 	}
-	d, err := Describe("checklist")
+	d, err := describe("checklist")
 	require.NoError(t, err)
 	require.Contains(t, d.Options[0].Doc, "formatted, acted, one_action, valid, effective, nearer, called, call_valid, success")
 	_, _, err = New("progres", nil)

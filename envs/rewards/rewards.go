@@ -163,16 +163,6 @@ func New(name string, options json.RawMessage) (Module, strict.Problems, error) 
 	return m, problems, nil
 }
 
-// Describe explains a module and its options to people. The error is of kind ErrUnknown.
-func Describe(name string) (envs.Description, error) {
-	e, err := find(name)
-	if err != nil {
-		return envs.Description{}, err
-	}
-	options, _ := envs.ReadOptions(nil, func(o *envs.Options) { e.declare(o) })
-	return envs.Description{Name: name, Summary: e.summary, Options: options}, nil
-}
-
 func find(name string) (entry, error) {
 	for _, e := range modules {
 		if e.name == name {

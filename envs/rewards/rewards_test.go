@@ -193,7 +193,7 @@ func TestLacks(t *testing.T) {
 func TestRegistry(t *testing.T) {
 	require.Equal(t, []string{"checklist", "first_attempt", "foreign", "improvement", "length", "progress", "state", "tools"}, Names())
 	for _, name := range Names() {
-		d, err := Describe(name)
+		d, err := describe(name)
 		require.NoError(t, err)
 		require.NotEmpty(t, d.Summary)
 		require.Equal(t, name == "first_attempt" || name == "improvement", len(d.Options) == 0)
@@ -203,7 +203,7 @@ func TestRegistry(t *testing.T) {
 	_, _, err := New("progres", nil)
 	require.ErrorIs(t, err, ErrUnknown)
 	require.ErrorContains(t, err, "progress")
-	_, err = Describe("")
+	_, err = describe("")
 	require.ErrorIs(t, err, ErrUnknown)
 	_, problems, err := New("length", json.RawMessage(`{"off":1}`))
 	require.NoError(t, err)
@@ -232,4 +232,14 @@ func TestAttempts(t *testing.T) {
 	require.Equal(t, map[string]float64{
 		"attempts/first": 0.6, "attempts/second": 0.6, "attempts/gain": 0, "attempts/corrected": 0.2, "attempts/spoiled": 0.2,
 	}, bonus.Figures(group), "an episode that ended with its first turn has spoiled nothing")
+}
+
+// describe is what the list of modules says of one, with its options. The error is of kind ErrUnknown.
+func describe(name string) (envs.Description, error) {
+	e, err := find(name)
+	if err != nil {
+		return envs.Description{}, err
+	}
+	options, _ := envs.ReadOptions(nil, func(o *envs.Options) { e.declare(o) })
+	return envs.Description{Name: name, Summary: e.summary, Options: options}, nil
 }

@@ -292,3 +292,24 @@ func TestEpisodesGolden(t *testing.T) {
 		}
 	}
 }
+
+// act takes an action as WebShop takes it: a search on every page, any other by its
+// button. It reports whether the action did anything. The score is set by a purchase.
+func (s *session) act(action string) bool {
+	name, argument, ok := parseAction(action)
+	switch {
+	case !ok || s.page == donePage:
+		return false
+	case name == "search":
+		s.search(argument)
+		return true
+	case name != "click":
+		return false
+	}
+	for _, b := range s.buttons() {
+		if b.name == argument {
+			return s.click(b)
+		}
+	}
+	return false
+}

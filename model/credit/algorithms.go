@@ -19,7 +19,7 @@ type Algorithm struct {
 	// BySubgoals says that it reads Input.Subgoals: the policy writes them.
 	BySubgoals bool
 	// Promises says that the critic is a process reward model: its values are logits of the chance of
-	// success, and it learns targets from 0 to 1 with their cross-entropy (loss.SoftCrossEntropy).
+	// success, and it learns targets from 0 to 1 with their cross-entropy (terms.Promise).
 	Promises bool
 	// Preferences gives what it learns from preferences, and says that it reads Input.PRM: the run
 	// trains a process reward model. nil if it reads none.

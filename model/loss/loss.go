@@ -2,8 +2,8 @@
 // policy is compared with the old one (Ratio), how the distance from the reference is
 // estimated (KLEstimator), how much each token weighs (Weights, which turns every way
 // of averaging into one weighted sum) and which rows form a minibatch (Minibatches).
-// ExplainedVariance measures the critic. Preference and SoftCrossEntropy are losses of reward
-// models: nothing trains with them yet. BranchWeights are weights where trajectories branch. All of it
+// ExplainedVariance measures the critic. Preference is a loss of reward models. BranchWeights
+// are weights where trajectories branch. All of it
 // gives the same bits on machines that fuse products with sums.
 //
 // The losses that train are declared in package terms and computed on the device, by package losses;

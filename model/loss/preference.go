@@ -56,30 +56,3 @@ func PreferenceGradient(scores []float64, pairs [][2]int) []float64 {
 	}
 	return out
 }
-
-// SoftCrossEntropy is the loss of a model of probabilities whose targets are probabilities too, as a
-// mean (AgentPRM, arXiv 2502.10325):
-//
-//	−[q·log p + (1 − q)·log(1 − p)]
-//
-// targets are q, predictions p: from 0 to 1, of equal lengths. It is infinite where p excludes what
-// q allows, and 0 without targets. Errors are of kind ErrInput.
-func SoftCrossEntropy(targets, predictions []float64) (float64, error) {
-	if len(targets) != len(predictions) {
-		return 0, fmt.Errorf("%w: %d targets, %d predictions", ErrInput, len(targets), len(predictions))
-	}
-	var sum float64
-	for i, q := range targets {
-		p := predictions[i]
-		if !(q >= 0 && q <= 1 && p >= 0 && p <= 1) {
-			return 0, fmt.Errorf("%w: target %d is %v and its prediction %v, must be from 0 to 1", ErrInput, i, q, p)
-		}
-		if q > 0 {
-			sum -= float64(q * math.Log(p))
-		}
-		if q < 1 {
-			sum -= float64((1 - q) * math.Log1p(-p))
-		}
-	}
-	return sum / float64(max(len(targets), 1)), nil
-}

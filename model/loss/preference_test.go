@@ -28,28 +28,6 @@ func TestPreference(t *testing.T) {
 	require.ErrorContains(t, err, "the scores of pair 0 are 0 and NaN")
 }
 
-// The loss is least where the prediction is the target.
-func TestSoftCrossEntropy(t *testing.T) {
-	of := func(q, p float64) float64 {
-		got, err := SoftCrossEntropy([]float64{q}, []float64{p})
-		require.NoError(t, err)
-		return got
-	}
-	require.InDelta(t, math.Ln2, of(.3, .5), 1e-12)
-	require.Less(t, of(.3, .3), min(of(.3, .29), of(.3, .31)))
-	require.Zero(t, of(0, 0))
-	require.Zero(t, of(1, 1))
-	require.Equal(t, math.Inf(1), of(.5, 0))
-	none, err := SoftCrossEntropy(nil, nil)
-	require.NoError(t, err)
-	require.Zero(t, none)
-	_, err = SoftCrossEntropy([]float64{0}, nil)
-	require.ErrorContains(t, err, "1 targets, 0 predictions")
-	_, err = SoftCrossEntropy([]float64{0}, []float64{2})
-	require.ErrorIs(t, err, ErrInput)
-	require.ErrorContains(t, err, "target 0 is 0 and its prediction 2")
-}
-
 func TestBranchWeights(t *testing.T) {
 	mask := [][]bool{{true, false, true}, {false, true}, {true, true}}
 	got, err := BranchWeights(mask, []bool{false, true, false}, .5)

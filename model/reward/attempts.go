@@ -8,12 +8,10 @@ type Attempts struct {
 	Reward1, Reward2, KL1, KL2 []float64
 }
 
-// AttemptOptions are SCoRe's coefficients (arXiv 2409.12917, table 1: α 10, β₁ 0.01, β₂ 0.1
-// or 0.25).
+// AttemptOptions are SCoRe's coefficients (arXiv 2409.12917, table 1: α 10, β₁ 0.01).
 type AttemptOptions struct {
 	Alpha float64 // of the bonus for the change between attempts
 	Beta1 float64 // of the distance of both attempts
-	Beta2 float64 // of the first attempt's distance, in stage 1 in addition to Beta1
 }
 
 func (a Attempts) check() error {
@@ -22,20 +20,6 @@ func (a Attempts) check() error {
 		return fmt.Errorf("%w: %d and %d rewards, %d and %d distances", ErrShape, n, len(a.Reward2), len(a.KL1), len(a.KL2))
 	}
 	return nil
-}
-
-// Stage1 is the objective of a row in the first stage, which trains the second attempt and
-// holds the first near the reference (eq. 3): r₂ − β₁ (kl₁ + kl₂) − β₂ kl₁. The error is of
-// kind ErrShape.
-func (a Attempts) Stage1(o AttemptOptions) ([]float64, error) {
-	if err := a.check(); err != nil {
-		return nil, err
-	}
-	out := make([]float64, len(a.Reward1))
-	for i := range out {
-		out[i] = a.Reward2[i] - float64(o.Beta1*(a.KL1[i]+a.KL2[i])) - float64(o.Beta2*a.KL1[i])
-	}
-	return out, nil
 }
 
 // Stage2 are the rewards of both attempts in the second stage (eq. 4), and the bonus

@@ -51,13 +51,6 @@ func TestEdges(t *testing.T) {
 	require.Equal(t, 0.0, Progress(-1, -1, 1, true), "no change is no gain")
 	require.Equal(t, 0.0, Tools(true, 0, 1))
 
-	// So many holders as are asked for suffice.
-	scores := [][]float64{{1, 1}, {0, 0}, {.5}}
-	require.Equal(t, [][]float64{{.5, .5}, {-.5, -.5}, {0}}, ChecklistAdvantages(scores, 2))
-	require.Equal(t, [][]float64{{.5, 0}, {-.5, 0}, {0}}, ChecklistAdvantages(scores, 3))
-	require.Equal(t, [][]float64{{0, 0}, {0, 0}, {0}}, ChecklistAdvantages(scores, 4))
-	require.Equal(t, .25, ChecklistReward([]float64{.5, 0}, 2))
-
 	// A hit counts once, whether it is said or true twice.
 	box, other := Relation{"box", "above", "left"}, Relation{"box", "above", "same"}
 	for _, c := range []struct {
@@ -76,7 +69,7 @@ func TestEdges(t *testing.T) {
 func TestShapes(t *testing.T) {
 	one, two := []float64{1}, []float64{1, 2}
 	for _, a := range []Attempts{{two, one, two, two}, {two, two, one, two}, {two, two, two, one}, {nil, one, nil, nil}} {
-		_, err := a.Stage1(AttemptOptions{})
+		_, _, _, err := a.Stage2(AttemptOptions{})
 		require.ErrorIs(t, err, ErrShape)
 	}
 	short := [][]bool{{true, true}, {true}}

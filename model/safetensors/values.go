@@ -24,16 +24,6 @@ func I32(name string, shape []int, v []int32) Tensor {
 	return Tensor{Name: name, DType: Int32, Shape: shape, Data: data}
 }
 
-// I64 makes an int64 tensor; it panics like F32.
-func I64(name string, shape []int, v []int64) Tensor {
-	mustFit(name, shape, len(v))
-	data := make([]byte, 8*len(v))
-	for i, x := range v {
-		binary.LittleEndian.PutUint64(data[8*i:], uint64(x))
-	}
-	return Tensor{Name: name, DType: Int64, Shape: shape, Data: data}
-}
-
 func mustFit(name string, shape []int, n int) {
 	if want, err := Elements(shape); err != nil || want != n {
 		panic(fmt.Sprintf("tensor %q: shape %v for %d values", name, shape, n))
@@ -130,11 +120,6 @@ func Half(h uint16) float32 {
 // Int32s decodes an I32 tensor. Any other dtype is an ErrDType.
 func (t Tensor) Int32s() ([]int32, error) {
 	return integers(t, Int32, 4, func(b []byte) int32 { return int32(binary.LittleEndian.Uint32(b)) })
-}
-
-// Int64s decodes an I64 tensor. Any other dtype is an ErrDType.
-func (t Tensor) Int64s() ([]int64, error) {
-	return integers(t, Int64, 8, func(b []byte) int64 { return int64(binary.LittleEndian.Uint64(b)) })
 }
 
 // integers decodes a tensor of a dtype whose values have size bytes each.

@@ -137,7 +137,7 @@ type Promise struct {
 // counts less the more turns it is away. keys: [rows][turns], the state and the action of
 // each turn: the task, the history and the action without the reasoning. outcomes: [rows], R
 // from 0 to 1. Authors: γ 0.95. The results are in the order of the first visits. They are the
-// targets of a process reward model (loss.SoftCrossEntropy).
+// targets of a process reward model (terms.Promise).
 //
 // Errors are of kind ErrRewards or ErrInput.
 func Promises(keys [][]string, outcomes []float64, gamma float64) ([]Promise, error) {

@@ -13,7 +13,7 @@ var _ = add(terms.Value, terms.Promise, value(promise))
 //
 //	−[G·log σ(f) + (1 − G)·log(1 − σ(f))] = max(f, 0) − G·f + log(1 + e^−|f|)
 //
-// of Returns G, from 0 to 1. Its reference on plain numbers is loss.SoftCrossEntropy. Nothing is clipped, and the
+// of Returns G, from 0 to 1. Its reference on plain numbers is golden.SoftCrossEntropy. Nothing is clipped, and the
 // mean value is that of σ(f).
 func promise(x Values) Estimate {
 	target, chance := x.Column(batch.Returns), graph.Sigmoid(x.Of)
