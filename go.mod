@@ -4,6 +4,7 @@ go 1.26.5
 
 require (
 	github.com/agext/levenshtein v1.2.3
+	github.com/blevesearch/go-porterstemmer v1.0.3
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
 	github.com/coder/websocket v1.8.15

@@ -77,6 +77,10 @@ func TestWordsAtTheEdges(t *testing.T) {
 		"snowing": "snow", "boxing": "box", "toyed": "toi", "hoping": "hope", "rated": "rate", "timetabled": "timet",
 		// Vowels are not doubled consonants.
 		"seeing": "see", "oed": "o", "adding": "ad", "abaie": "abai",
+		// An e, then one l of two.
+		"gazelle": "gazel", "michelle": "michel", "belle": "bell",
+		// Nothing but a suffix.
+		"sses": "ss", "eed": "eed", "eeds": "eed",
 		// -ion goes after s and t alone.
 		"decision": "decis", "rebellion": "rebellion", "opinion": "opinion",
 	} {
