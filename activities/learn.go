@@ -137,9 +137,7 @@ type BegunUpdate struct {
 
 // Again is the update from its beginning, for another session. A worker that still has the
 // pieces in memory does not make them again.
-func (b BegunUpdate) Again() *BegunUpdate {
-	return &BegunUpdate{Of: b.Of, Lost: max(b.Lost, b.Done)}
-}
+func (b BegunUpdate) Again() *BegunUpdate { return &BegunUpdate{Of: b.Of, Lost: max(b.Lost, b.Done)} }
 
 // UpdateResult is the new state's fingerprint and the update's figures, or how far it is.
 type UpdateResult struct {

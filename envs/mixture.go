@@ -38,9 +38,7 @@ type MixtureError struct {
 	Problems strict.Problems
 }
 
-func (e *MixtureError) Error() string {
-	return "mixture: " + inLine(e.Problems)
-}
+func (e *MixtureError) Error() string { return "mixture: " + inLine(e.Problems) }
 
 // NewMixture makes a mixture of one part or more: it fills in labels that are
 // absent and divides the shares, of any positive size, by their sum. The parts are

@@ -96,9 +96,7 @@ type Options struct {
 }
 
 // Has reports whether the process takes the role.
-func (o Options) Has(r Role) bool {
-	return slices.Contains(o.Roles, r)
-}
+func (o Options) Has(r Role) bool { return slices.Contains(o.Roles, r) }
 
 // stickyTime is how long a workflow task waits for the worker that has the
 // workflow in memory. That one may be dead, and then the wait is part of what a

@@ -192,9 +192,7 @@ func (t *train) pauseBy(ctx workflow.Context, of *Failing) {
 }
 
 // resume lets the run go on, with no failures counted.
-func (t *train) resume() {
-	t.Paused, t.Stuck, t.Failures = false, nil, nil
-}
+func (t *train) resume() { t.Paused, t.Stuck, t.Failures = false, nil, nil }
 
 // rest waits until the run is resumed, or has nothing left to do.
 func (t *train) rest(ctx workflow.Context) error {

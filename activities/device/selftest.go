@@ -200,9 +200,7 @@ func (w *work) selfTestRows(s model.Shapes, draws *rand.Rand) []batch.MicroBatch
 		}
 		return out
 	}
-	near := func(value float32) func() float32 {
-		return func() float32 { return value + draws.Float32() }
-	}
+	near := func(value float32) func() float32 { return func() float32 { return value + draws.Float32() } }
 	var out []batch.MicroBatch
 	for range selfTestBatches {
 		b := batch.MicroBatch{

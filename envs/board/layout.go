@@ -21,9 +21,7 @@ type LayoutError struct {
 }
 
 // Error implements error.
-func (e *LayoutError) Error() string {
-	return fmt.Sprintf("found %s, want %s", e.Place(), e.Want)
-}
+func (e *LayoutError) Error() string { return fmt.Sprintf("found %s, want %s", e.Place(), e.Want) }
 
 // Place is what was found with where it was found.
 func (e *LayoutError) Place() string {

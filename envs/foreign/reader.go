@@ -97,9 +97,7 @@ func (r *reader) checked(n strict.Node, path string, most int) string {
 }
 
 // identity is which episode an answer is about.
-func (m members) identity() identity {
-	return identity{m.text("instance", 20), m.text("chance", 20)}
-}
+func (m members) identity() identity { return identity{m.text("instance", 20), m.text("chance", 20)} }
 
 func (m members) truth(key string) bool {
 	n, ok := m.at[key]

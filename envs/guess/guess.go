@@ -9,9 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
-func init() {
-	envs.Register("guess", "Find a number; each guess says higher or lower.", newGuess)
-}
+func init() { envs.Register("guess", "Find a number; each guess says higher or lower.", newGuess) }
 
 // guess is the environment: find a number in as few guesses as you can.
 type guess struct {

@@ -10,9 +10,7 @@ type visits struct {
 	table  []int32  // open addressing; index of a state plus 1, 0 for none
 }
 
-func newVisits(boxes int) *visits {
-	return &visits{width: boxes + 1, table: make([]int32, 1<<10)}
-}
+func newVisits(boxes int) *visits { return &visits{width: boxes + 1, table: make([]int32, 1<<10)} }
 
 func (v *visits) len() int { return len(v.parent) }
 

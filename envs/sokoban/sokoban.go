@@ -129,9 +129,7 @@ func (s *Sokoban) observe(rows []string, width int, player, boxes, targets []int
 // playerCode is player where a parameter has that name.
 const playerCode = player
 
-func (s *Sokoban) episode(room Room) envs.Episode {
-	return &episode{sokoban: s, room: room.clone()}
-}
+func (s *Sokoban) episode(room Room) envs.Episode { return &episode{sokoban: s, room: room.clone()} }
 
 // episode is the state of a member's episode.
 type episode struct {

@@ -50,9 +50,7 @@ func tokenSetRatio(a, b string) int {
 }
 
 // alike is the share of characters that stay, in percent.
-func alike(distance, length int) float64 {
-	return 100 - 100*float64(distance)/float64(length)
-}
+func alike(distance, length int) float64 { return 100 - 100*float64(distance)/float64(length) }
 
 // wordSet gives the different words of a text, sorted. Characters 128 to 255 are deleted
 // first, as thefuzz does it: "café" is "caf".

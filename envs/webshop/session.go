@@ -57,9 +57,7 @@ func (s *session) clone() *session {
 }
 
 // forget goes to the search page.
-func (s *session) forget() {
-	*s = session{shop: s.shop, goal: s.goal, form: s.form, item: none}
-}
+func (s *session) forget() { *s = session{shop: s.shop, goal: s.goal, form: s.form, item: none} }
 
 // button is something to click.
 type button struct {

@@ -53,9 +53,7 @@ type Key string
 
 // KeyOf is the key of a program, by the SHA-256 of its lowered text, compiled on a device with
 // a fingerprint by a processor such as this one.
-func KeyOf(program string, fingerprint []byte) Key {
-	return keyOn(processor(), program, fingerprint)
-}
+func KeyOf(program string, fingerprint []byte) Key { return keyOn(processor(), program, fingerprint) }
 
 // keyOn is KeyOf for a processor.
 func keyOn(processor, program string, fingerprint []byte) Key {
@@ -88,9 +86,7 @@ type Cache struct {
 
 // Open opens a folder and makes it where it is missing. It must have the mode 0700 and
 // belong to the user; if not, the error is an ErrRefused.
-func Open(dir string) (*Cache, error) {
-	return open(dir, os.Getuid(), Limit)
-}
+func Open(dir string) (*Cache, error) { return open(dir, os.Getuid(), Limit) }
 
 func open(dir string, user int, limit int64) (*Cache, error) {
 	root, err := openFolder(dir, user)

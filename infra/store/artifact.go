@@ -22,9 +22,7 @@ import (
 const MaxBody = 1 << 30
 
 // ShortDigest is the part of a digest that keys carry: its first 12 hex digits.
-func ShortDigest(digest string) string {
-	return digest[:min(12, len(digest))]
-}
+func ShortDigest(digest string) string { return digest[:min(12, len(digest))] }
 
 // PutArtifact writes body as the immutable object dir/name.<sha12>.ext and
 // returns its ref. Writing the same bytes again is fine, by anybody at any

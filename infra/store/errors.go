@@ -36,9 +36,7 @@ var (
 
 // Retryable says whether the same call may succeed later without anybody
 // changing anything.
-func Retryable(err error) bool {
-	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrConflict)
-}
+func Retryable(err error) bool { return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrConflict) }
 
 // Error is a failed operation: the operation, its object, the cause, and what a person
 // can do.

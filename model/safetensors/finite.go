@@ -17,9 +17,7 @@ var ErrNotFinite = errors.New("a weight is not a finite number")
 // the first tensor of F32, BF16 or F16 with an element that is NaN or infinite is an ErrNotFinite
 // that names the tensor and the element. So who reads a file anyway, to hash or to send it, checks it
 // at some GB a second. Other dtypes have no such elements.
-func CheckFinite(src io.Reader, size int64) io.Reader {
-	return io.TeeReader(src, &finite{size: size})
-}
+func CheckFinite(src io.Reader, size int64) io.Reader { return io.TeeReader(src, &finite{size: size}) }
 
 // finite checks the bytes of a file that are written to it.
 type finite struct {

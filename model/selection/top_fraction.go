@@ -19,6 +19,4 @@ var topFraction = Method{
 
 // countOf is the number of groups for a fraction of n: rounded down, at least one. The
 // small addend corrects the rounding error of products such as 0.29·100.
-func countOf(keep float64, n int) int {
-	return max(int(math.Floor(float64(keep*float64(n))+1e-9)), 1)
-}
+func countOf(keep float64, n int) int { return max(int(math.Floor(float64(keep*float64(n))+1e-9)), 1) }

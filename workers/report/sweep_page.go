@@ -210,9 +210,7 @@ func shown(settings []settingPage, goal string) []int {
 		}
 		return v
 	}
-	slices.SortStableFunc(out, func(a, b int) int {
-		return cmp.Compare(worth(b), worth(a))
-	})
+	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(worth(b), worth(a)) })
 	out = out[:maxCurves]
 	slices.Sort(out)
 	return out

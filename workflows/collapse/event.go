@@ -35,9 +35,7 @@ type Evidence struct {
 // Target is the iteration that a rollback goes to: its policy, the version Onset, is the
 // last good one. It is false if the harm was there from the beginning, so that only the
 // base model is before it.
-func (e Event) Target() (iteration int, ok bool) {
-	return e.Onset - 1, e.Onset > 0
-}
+func (e Event) Target() (iteration int, ok bool) { return e.Onset - 1, e.Onset > 0 }
 
 func (r Rule) event(w Watch, iteration int, s seen, level, threshold float64, l limit) *Event {
 	e := &Event{

@@ -121,9 +121,7 @@ const (
 )
 
 // Rules lists the detectors in the order of their events.
-func Rules() []Rule {
-	return append([]Rule(nil), rules...)
-}
+func Rules() []Rule { return append([]Rule(nil), rules...) }
 
 var rules = slices.Concat(plainRules, optionalRules, []Rule{echoTrap})
 

@@ -222,9 +222,7 @@ func (it *Iteration) version(number int, state string) activities.Version {
 
 // before is the version that is updated, and rolls out unless RolledOutBy has; after is the version that the update made.
 func (it *Iteration) before() activities.Version { return it.version(it.Number, it.Policy) }
-func (it *Iteration) after() activities.Version {
-	return it.version(it.Number+1, it.updated().State)
-}
+func (it *Iteration) after() activities.Version  { return it.version(it.Number+1, it.updated().State) }
 
 func always(*Iteration) bool { return true }
 

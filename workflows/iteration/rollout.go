@@ -329,14 +329,10 @@ func (it *Iteration) selection() []Call {
 }
 
 // baseline evaluates the version that rolls out.
-func (it *Iteration) baseline() []Call {
-	return it.evaluating(&it.State.Baseline, it.before())
-}
+func (it *Iteration) baseline() []Call { return it.evaluating(&it.State.Baseline, it.before()) }
 
 // evaluate evaluates the version that the update made.
-func (it *Iteration) evaluate() []Call {
-	return it.evaluating(&it.Final, it.after())
-}
+func (it *Iteration) evaluate() []Call { return it.evaluating(&it.Final, it.after()) }
 
 // evaluating rolls the suites out with a policy version, one after the other, and
 // measures them. progress is nil before the first result.

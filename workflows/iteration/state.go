@@ -148,9 +148,7 @@ func (s *State) turns() []store.TurnRefs {
 // stops reports whether the detectors end the run after the iteration, which then has a
 // snapshot. It counts only once the iteration is committed: an iteration that is
 // abandoned before stops nothing.
-func (s *State) stops() bool {
-	return s.Detected != nil && s.Detected.Decision.Action == collapse.Stop
-}
+func (s *State) stops() bool { return s.Detected != nil && s.Detected.Decision.Action == collapse.Stop }
 
 // leaves reports whether the detectors end the run after the iteration, or go back.
 func (s *State) leaves() bool {

@@ -32,9 +32,7 @@ type tallyRow struct {
 }
 
 // NewTally is a tally without rows.
-func (d Definition) NewTally() *Tally {
-	return &Tally{metrics: d.Metrics, at: map[string]int{}}
-}
+func (d Definition) NewTally() *Tally { return &Tally{metrics: d.Metrics, at: map[string]int{}} }
 
 // Set says what row i is now: one that is there, or the next one. values are in the
 // definition's order.

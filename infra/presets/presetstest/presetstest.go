@@ -14,9 +14,7 @@ import (
 func Names() []string { return There(presets.Names()) }
 
 // There are those of the names that are no preset of a method that is not there.
-func There(names []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), Without)
-}
+func There(names []string) []string { return slices.DeleteFunc(slices.Clone(names), Without) }
 
 // Without reports whether a preset, or the one that a sweep begins with, names a method that is not there.
 func Without(name string) bool {

@@ -37,9 +37,7 @@ func names() (out []string) {
 }
 
 // gone reports whether a method is of the list and not of the table.
-func gone(name string) bool {
-	return !There(name) && slices.Contains(names(), name)
-}
+func gone(name string) bool { return !There(name) && slices.Contains(names(), name) }
 
 // Needs skips a test of the methods if one of them is not in the table. A name that is not in the list is a
 // mistake.

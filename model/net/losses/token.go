@@ -10,6 +10,4 @@ import (
 var _ = add(terms.Ratio, string(loss.TokenRatio), ratio(tokenRatio))
 
 // tokenRatio is loss.TokenRatio, which every loss computes for its metrics.
-func tokenRatio(x Tokens) (ratio, inside *graph.Node) {
-	return x.Ratio, x.Inside
-}
+func tokenRatio(x Tokens) (ratio, inside *graph.Node) { return x.Ratio, x.Inside }

@@ -39,9 +39,7 @@ func isASCII(s string) bool {
 }
 
 // titleRune is the character with which a word begins.
-func titleRune(c rune) string {
-	return cases.Title(language.Und, cases.NoLower).String(string(c))
-}
+func titleRune(c rune) string { return cases.Title(language.Und, cases.NoLower).String(string(c)) }
 
 // capitalize is str.capitalize.
 func (r *run) capitalize(s string) string {

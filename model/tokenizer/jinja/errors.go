@@ -15,9 +15,7 @@ type Error struct {
 	Reason string
 }
 
-func (e *Error) Error() string {
-	return fmt.Sprintf("line %d: %s: %s", e.Line, e.Construct, e.Reason)
-}
+func (e *Error) Error() string { return fmt.Sprintf("line %d: %s: %s", e.Line, e.Construct, e.Reason) }
 
 // fail ends parsing or rendering; catch returns the error.
 func fail(line int, construct, format string, a ...any) {

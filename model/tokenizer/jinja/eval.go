@@ -210,9 +210,7 @@ func (n *call) with(r *run, s *scope, caller *macro) any {
 	return nil
 }
 
-func (n *filter) eval(r *run, s *scope) any {
-	return n.apply(r, s, r.eval(n.value, s))
-}
+func (n *filter) eval(r *run, s *scope) any { return n.apply(r, s, r.eval(n.value, s)) }
 
 func (n *filter) apply(r *run, s *scope, v any) any {
 	g := r.arguments(&n.arguments, s)

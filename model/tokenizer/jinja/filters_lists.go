@@ -26,9 +26,7 @@ func (r *run) lazily(begin func() next) *iterator {
 
 func nothing() (any, bool) { return nil, false }
 
-func (r *run) listed(items []any) next {
-	return each(len(items), func(i int) any { return items[i] })
-}
+func (r *run) listed(items []any) next { return each(len(items), func(i int) any { return items[i] }) }
 
 // path is what reads an attribute with dots ("a.b", "0") of a value. With a default, a missing
 // one is replaced.

@@ -122,9 +122,7 @@ func textMethods() map[string]method {
 			return f(r, self.(string))
 		}
 	}
-	holds := func(f func(s string) bool) method {
-		return of(func(_ *run, s string) any { return f(s) })
-	}
+	holds := func(f func(s string) bool) method { return of(func(_ *run, s string) any { return f(s) }) }
 	strip := func(left, right bool) method {
 		return func(r *run, self any, g given) any {
 			return r.strip(self.(string), or(r.bare(g, 0, 1)[0], nil), left, right)

@@ -139,9 +139,7 @@ func (r *run) fits(n *big.Int) any {
 	return n.Int64()
 }
 
-func (r *run) subtract(a, b int64) any {
-	return r.fits(new(big.Int).Sub(big.NewInt(a), big.NewInt(b)))
-}
+func (r *run) subtract(a, b int64) any { return r.fits(new(big.Int).Sub(big.NewInt(a), big.NewInt(b))) }
 
 func (r *run) integers(operator string, a, b int64) any {
 	x, y := big.NewInt(a), big.NewInt(b)

@@ -127,9 +127,7 @@ func (p *parser) concatenation() expression {
 
 func (p *parser) product() expression { return p.infix(p.power, "*", "/", "//", "%") }
 
-func (p *parser) power() expression {
-	return p.infix(func() expression { return p.unary(true) }, "**")
-}
+func (p *parser) power() expression { return p.infix(func() expression { return p.unary(true) }, "**") }
 
 func (p *parser) unary(filters bool) expression {
 	defer p.nested()()

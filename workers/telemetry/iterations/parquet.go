@@ -94,6 +94,4 @@ type field struct {
 func (f field) Name() string { return f.name }
 
 // Value finds the column in a row that is a map; rows are written as values.
-func (f field) Value(base reflect.Value) reflect.Value {
-	return base.MapIndex(reflect.ValueOf(f.name))
-}
+func (f field) Value(base reflect.Value) reflect.Value { return base.MapIndex(reflect.ValueOf(f.name)) }
