@@ -208,7 +208,7 @@ func (p Protocol) Parse(sampled string, maxActions int) Reply {
 		r.Answer = clean(m[1])
 	}
 	r.Formatted = true
-	for _, action := range strings.Split(r.Answer, Separator) {
+	for action := range strings.SplitSeq(r.Answer, Separator) {
 		action = strings.TrimSpace(action)
 		if action == "" {
 			continue

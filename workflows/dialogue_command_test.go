@@ -46,7 +46,7 @@ func (d *dialogue) option(s *stage, option string) {
 		p.Settings.Credit.Algorithm = value
 	case "suites": // name:turns, …
 		p.Suites = nil
-		for _, suite := range strings.Split(value, ",") {
+		for suite := range strings.SplitSeq(value, ",") {
 			name, turns, _ := strings.Cut(suite, ":")
 			p.Suites = append(p.Suites, activities.PlanSuite{Name: name, Turns: d.number(turns), Rows: 8})
 		}
@@ -103,7 +103,7 @@ func (d *dialogue) number(text string) int {
 }
 
 func (d *dialogue) numbers(text string) (out []int) {
-	for _, n := range strings.Split(text, ",") {
+	for n := range strings.SplitSeq(text, ",") {
 		out = append(out, d.number(n))
 	}
 	return out

@@ -86,7 +86,7 @@ func (d *dialogue) play(text string) string {
 	var out []string
 	var commands []string
 	expected := false
-	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		switch {
 		case expected:
 			expected = line != ""

@@ -96,7 +96,7 @@ func newField(t *testing.T) *field {
 	own := &fieldActivities{f: f}
 	f.RegisterActivity(own)
 	for _, b := range f.sweeps.Steps() {
-		if _, ok := reflect.TypeOf(own).MethodByName(b.Name); !ok {
+		if _, ok := reflect.TypeFor[*fieldActivities]().MethodByName(b.Name); !ok {
 			f.RegisterActivityWithOptions(b.Func, activity.RegisterOptions{Name: b.Name})
 		}
 	}

@@ -42,7 +42,7 @@ func metricNames() ([]string, error) {
 	_, section, _ := strings.Cut(string(page), "## The metrics of an iteration")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var names []string
-	for _, line := range strings.Split(section, "\n") {
+	for line := range strings.SplitSeq(section, "\n") {
 		if cells := strings.Split(line, "|"); len(cells) > 2 {
 			for i, name := range strings.Split(cells[1], "`") {
 				if i%2 == 1 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -101,9 +102,7 @@ func (h *Host) Manifest(ctx context.Context, in activities.CommitInput) (*store.
 // writes them again.
 func (h *Host) putTelemetry(ctx context.Context, in activities.CommitInput, took activities.Telemetry) error {
 	steps := map[string]activities.Telemetry{"commit": took}
-	for name, t := range in.Timings {
-		steps[name] = t
-	}
+	maps.Copy(steps, in.Timings)
 	b, err := json.MarshalIndent(run.IterationTelemetry{
 		Branch: in.Branch, Iteration: in.Iteration, Committed: time.Now().UTC(),
 		Steps: steps, LostDevices: in.Lost, Costs: in.Costs, LostSessions: in.LostSessions,

@@ -11,7 +11,7 @@ import (
 // stopWords are Lucene's English ones, which no index holds.
 var stopWords = func() map[string]bool {
 	words := map[string]bool{}
-	for _, word := range strings.Fields("a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was will with") {
+	for word := range strings.FieldsSeq("a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was will with") {
 		words[word] = true
 	}
 	return words

@@ -110,7 +110,7 @@ type item struct {
 func parseItems(written string) (items []item, weights []float64, found string) {
 	at := func(name string) int { return slices.IndexFunc(items, func(i item) bool { return i.name == name }) }
 	sum := 0.0
-	for _, text := range strings.Split(written, ",") {
+	for text := range strings.SplitSeq(written, ",") {
 		words := strings.Fields(text)
 		after := -1
 		if len(words) == 4 && words[2] == "if" && at(words[3]) >= 0 {

@@ -169,11 +169,11 @@ func TestCasesAndExamples(t *testing.T) {
 		{"p,o,n,m,l,k,j,i,h,g,f,e,d,c,b,a", "a c e g i k m o"},
 	} {
 		var products []Product
-		for _, query := range strings.Split(c.queries, ",") {
+		for query := range strings.SplitSeq(c.queries, ",") {
 			products = append(products, Product{ASIN: query, Query: query, Prices: []float64{1}})
 		}
 		var want []string
-		for _, query := range strings.Fields(c.want) {
+		for query := range strings.FieldsSeq(c.want) {
 			want = append(want, "search["+query+"]")
 		}
 		require.Equal(t, want, newCatalogue(products).examples, c.queries)

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -29,9 +30,7 @@ func write(t *testing.T, changes map[string]any) (options string, folder string)
 		require.NoError(t, os.WriteFile(path, files[part], 0o600))
 		named[option] = path
 	}
-	for name, value := range changes {
-		named[name] = value
-	}
+	maps.Copy(named, changes)
 	encoded, err := json.Marshal(named)
 	require.NoError(t, err)
 	return string(encoded), folder

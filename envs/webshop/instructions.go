@@ -154,7 +154,7 @@ var notNouns = words(`a an and are as at be by for from in into is it of on or t
 // words are the words of a text as a set.
 func words(text string) map[string]bool {
 	set := map[string]bool{}
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		set[word] = true
 	}
 	return set

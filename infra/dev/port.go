@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -31,10 +32,8 @@ func (w wanted) claim(taken ...int) (int, error) {
 	if w.port == 0 {
 		return freePort(taken...)
 	}
-	for _, other := range taken {
-		if other == w.port {
-			return 0, fmt.Errorf("%w: %d is asked for twice; the %s takes another with --%s", ErrPortInUse, w.port, w.who, w.flag)
-		}
+	if slices.Contains(taken, w.port) {
+		return 0, fmt.Errorf("%w: %d is asked for twice; the %s takes another with --%s", ErrPortInUse, w.port, w.who, w.flag)
 	}
 	deadline := time.Now().Add(500 * time.Millisecond)
 	for {

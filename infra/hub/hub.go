@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -116,7 +117,7 @@ var (
 // whole decides, by the names in a folder, whether a model is. What a branch is now is asked of
 // the hub, and if it cannot be reached, of Cache.
 func (h Hub) Fetch(ctx context.Context, repo, revision string, wanted func(file string) bool, whole func(fs.FS) bool) (*Model, error) {
-	for _, part := range strings.Split(repo, "/") {
+	for part := range strings.SplitSeq(repo, "/") {
 		if !nameForm.MatchString(part) {
 			return nil, fmt.Errorf("%w: %q is not the name of a model", ErrRefused, repo)
 		}
@@ -258,9 +259,7 @@ func (h Hub) get(ctx context.Context, address string, header http.Header) (answe
 	if err != nil {
 		return answer{}, err
 	}
-	for name, values := range header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, header)
 	if h.Token != "" {
 		request.Header.Set("Authorization", "Bearer "+h.Token)
 	}

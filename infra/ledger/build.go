@@ -87,7 +87,7 @@ func (b base) presets(ctx context.Context) (map[string][]byte, error) {
 		return nil, fmt.Errorf("list the presets of %s: %w", b.short(), err)
 	}
 	files := map[string][]byte{}
-	for _, file := range strings.Fields(string(listing)) {
+	for file := range strings.FieldsSeq(string(listing)) {
 		name, ok := strings.CutSuffix(path.Base(file), ".json")
 		if !ok {
 			continue

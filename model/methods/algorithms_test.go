@@ -45,7 +45,7 @@ func TestAlgorithmsReadWhatTheTableSays(t *testing.T) {
 		t.Run(a.Name, func(t *testing.T) {
 			want := advantagesOf(t, a.Name, credittest.SomeOptions, same)
 			var reads []string
-			for i, some := 0, reflect.TypeOf(credittest.SomeOptions); i < some.NumField(); i++ {
+			for i, some := 0, reflect.TypeFor[credit.Options](); i < some.NumField(); i++ {
 				if some.Field(i).Name == "Own" {
 					continue
 				}

@@ -24,7 +24,7 @@ func TestNormalForms(t *testing.T) {
 	for name, digest := range want {
 		f := form{compatibility: strings.Contains(name, "K"), compose: strings.HasSuffix(name, "C")}
 		h := sha256.New()
-		for r := rune(0); r < 0x30000; r++ {
+		for r := range rune(0x30000) {
 			if r >= 0xd800 && r <= 0xdfff {
 				continue
 			}

@@ -74,7 +74,7 @@ func (l *lane) alone(p *process) []string {
 	l.t.Helper()
 	var runs []string
 	has := ""
-	for _, line := range strings.Split(p.text(), "\n") {
+	for line := range strings.SplitSeq(p.text(), "\n") {
 		_, event, ok := strings.Cut(line, "reprise faults: trace ")
 		if !ok {
 			continue

@@ -170,7 +170,7 @@ func FromEnvironment(getenv func(string) string) (*Plan, error) {
 		},
 	}
 	if text := getenv(Env); text != "" {
-		for _, one := range strings.Split(text, ",") {
+		for one := range strings.SplitSeq(text, ",") {
 			f, err := Parse(one)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", Env, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 )
 
 // changes are the iterations whose settings differ from those before.
@@ -71,9 +72,7 @@ func leaves(path string, text []byte) map[string]string {
 		if path != "" {
 			name = path + "." + name
 		}
-		for p, v := range leaves(name, value) {
-			out[p] = v
-		}
+		maps.Copy(out, leaves(name, value))
 	}
 	return out
 }

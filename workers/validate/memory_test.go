@@ -3,6 +3,7 @@ package validate
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -93,9 +94,7 @@ func TestMemoryIsWhatXLASays(t *testing.T) {
 			said := statistics(t, device, c.config, shapes)
 			if train.Credit.Critic() {
 				critic := model.Shapes{MicroBatch: shapes.MicroBatch, Sequence: shapes.Sequence, ComputeDtype: c.dtype, Keep: shapes.Keep, Sharded: blocks}
-				for name, m := range statistics(t, device, c.config.Critic(), critic) {
-					said[name] = m
-				}
+				maps.Copy(said, statistics(t, device, c.config.Critic(), critic))
 			}
 			shape := run.ShapeOf(c.config)
 			t.Logf("%.1f M parameters", float64(shape.Parameters())/1e6)

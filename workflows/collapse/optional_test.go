@@ -2,6 +2,7 @@ package collapse
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 
@@ -151,9 +152,7 @@ func trapped(shows map[string]int) []step {
 		if at, ok := shows[MetricGradNorm]; ok && i > at {
 			m[MetricGradNorm] = 0.5 // a spike
 		}
-		for name, v := range Smooth(previous, m, []string{MetricRewardStd, MetricReward}, DefaultDecay) {
-			m[name] = v
-		}
+		maps.Copy(m, Smooth(previous, m, []string{MetricRewardStd, MetricReward}, DefaultDecay))
 		previous = m
 		steps = append(steps, step{iteration: i, metrics: m})
 	}
@@ -197,9 +196,7 @@ func TestHealthyRunsRaiseNoAlarmOfOptionalRules(t *testing.T) {
 		for seed := range uint64(50) {
 			steps, previous := shape.run(seed), Metrics{}
 			for _, s := range steps {
-				for name, v := range Smooth(previous, s.metrics, []string{MetricRewardStd, MetricReward}, DefaultDecay) {
-					s.metrics[name] = v
-				}
+				maps.Copy(s.metrics, Smooth(previous, s.metrics, []string{MetricRewardStd, MetricReward}, DefaultDecay))
 				previous = s.metrics
 			}
 			_, events := d.all(steps)

@@ -1,6 +1,7 @@
 package collapse
 
 import (
+	"maps"
 	"math"
 	"testing"
 
@@ -26,9 +27,7 @@ func TestSmoothGoesOnFromMetrics(t *testing.T) {
 	previous := Metrics{}
 	for i := range 20 {
 		m := Metrics{"a": canon.Float(math.Sin(float64(i)))}
-		for name, v := range Smooth(previous, m, []string{"a"}, DefaultDecay) {
-			m[name] = v
-		}
+		maps.Copy(m, Smooth(previous, m, []string{"a"}, DefaultDecay))
 		published = append(published, m)
 		previous = m
 	}

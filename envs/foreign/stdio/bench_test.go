@@ -61,11 +61,9 @@ func playAll(b *testing.B, s *foreign.Server, asked []foreign.Asked) []foreign.A
 	errs := make([]error, len(chunks))
 	var calls sync.WaitGroup
 	for i, chunk := range chunks {
-		calls.Add(1)
-		go func() {
-			defer calls.Done()
+		calls.Go(func() {
 			answers[i], errs[i] = s.Play(context.Background(), chunk)
-		}()
+		})
 	}
 	calls.Wait()
 	for _, err := range errs {

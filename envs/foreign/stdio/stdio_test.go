@@ -182,7 +182,7 @@ func TestSecretsStayHere(t *testing.T) {
 	require.NotContains(t, s.Description.Instructions, "do-not-tell")
 	require.Contains(t, s.Description.Instructions, "LANG=en_US.UTF-8")
 	require.Contains(t, s.Description.Instructions, "PYTHONHASHSEED=7")
-	for _, line := range strings.Split(s.Description.Instructions, "\n") {
+	for line := range strings.SplitSeq(s.Description.Instructions, "\n") {
 		name, _, _ := strings.Cut(line, "=")
 		require.Contains(t, append([]string{"PYTHONHASHSEED"}, inherited...), name)
 	}

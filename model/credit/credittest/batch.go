@@ -22,7 +22,7 @@ func Figures(t *testing.T, text string, none float64) (numbers [][]float64, samp
 	for line := range strings.Lines(strings.Trim(text, "\n")) {
 		var row []float64
 		var mask []bool
-		for _, field := range strings.Fields(line) {
+		for field := range strings.FieldsSeq(line) {
 			x := none
 			if field != "_" {
 				var err error

@@ -16,6 +16,7 @@ package jinja
 
 import (
 	"fmt"
+	"maps"
 	"unicode/utf8"
 )
 
@@ -59,9 +60,7 @@ func (t *Template) Render(variables Map) (text string, err error) {
 	defer catch(&err)
 	r := &run{line: 1, construct: "template"}
 	context := &scope{variables: map[string]any{}}
-	for name, f := range functions {
-		context.variables[name] = f
-	}
+	maps.Copy(context.variables, functions)
 	for _, v := range variables {
 		context.variables[v.Key] = r.given(v.Value)
 	}

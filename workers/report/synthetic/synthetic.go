@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -229,9 +230,7 @@ func (w *writer) figures(rows []episode.TrajectoryRow) activities.Metrics {
 		collapse.MetricGradNorm: noise(0.5, 0.4), "actor/pg_loss": noise(0, 0.02), "actor/ppo_kl": noise(0.01, 0.01),
 		"actor/pg_clipfrac": noise(0.05, 0.05), "rollout/distinct_2": noise(0.6, 0.1), "rollout/in_group_similarity": noise(0.4, 0.1),
 	}
-	for name, v := range collapse.Smooth(w.metrics, m, collapse.Curves(), collapse.DefaultDecay) {
-		m[name] = v
-	}
+	maps.Copy(m, collapse.Smooth(w.metrics, m, collapse.Curves(), collapse.DefaultDecay))
 	return m
 }
 
