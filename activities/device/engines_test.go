@@ -1,8 +1,10 @@
 package device
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -15,16 +17,34 @@ import (
 // compiling are options of a device that finds what other devices of these tests have compiled.
 var compiling model.DeviceOptions
 
+// golden is a small model's folder, put together from the two packages that keep its halves.
+var golden string
+
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "reprise-programs-")
+	dir, err := os.MkdirTemp("", "reprise-device-")
+	if err == nil {
+		compiling.ProgramCache, golden = filepath.Join(dir, "programs"), filepath.Join(dir, "qwen2-tiny")
+		err = errors.Join(os.Mkdir(compiling.ProgramCache, 0o700), putGolden())
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	compiling.ProgramCache = dir
 	code := m.Run()
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+func putGolden() error {
+	err := os.CopyFS(golden, os.DirFS("../../model/tokenizer/testdata/qwen2-tiny"))
+	for _, name := range []string{"golden.json", "config.json"} { // the tests' figures, and the file that both have
+		err = errors.Join(err, os.Remove(filepath.Join(golden, name)))
+	}
+	for _, name := range []string{"config.json", "model.safetensors"} {
+		b, read := os.ReadFile(filepath.Join("../../model/testdata/qwen2-tiny", name))
+		err = errors.Join(err, read, os.WriteFile(filepath.Join(golden, name), b, 0o600))
+	}
+	return err
 }
 
 // opened is an engine on a device that is opened for one test. It makes no self-test.

@@ -125,8 +125,6 @@ func TestLoad(t *testing.T) {
 	require.Equal(t, run.Plan.Settings, again.Head.Settings)
 }
 
-const golden = "testdata/qwen2-tiny"
-
 // copied is the golden model's folder, to be damaged.
 func copied(t *testing.T) string {
 	t.Helper()
