@@ -128,7 +128,7 @@ func TestRelationsReadKnownPaths(t *testing.T) {
 // Each section has one heading and one table.
 func TestMarkdownHasEachSectionOnce(t *testing.T) {
 	seen := map[string]bool{}
-	for line := range strings.Lines(Markdown()) {
+	for line := range strings.Lines(markdown()) {
 		if strings.HasPrefix(line, "## ") {
 			require.False(t, seen[line], line)
 			seen[line] = true
@@ -142,9 +142,9 @@ func TestMarkdownIsDocsSpec(t *testing.T) {
 	const page = "../../docs/spec.md"
 	if updating() {
 		require.NoError(t, os.MkdirAll("../../docs", 0o755))
-		require.NoError(t, os.WriteFile(page, []byte(Markdown()), 0o644))
+		require.NoError(t, os.WriteFile(page, []byte(markdown()), 0o644))
 	}
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
-	require.Equal(t, string(text), Markdown(), "go test ./workflows/spec -update writes the page anew")
+	require.Equal(t, string(text), markdown(), "go test ./workflows/spec -update writes the page anew")
 }
