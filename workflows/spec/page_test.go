@@ -1,9 +1,79 @@
 package spec
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 )
+
+// pageRow is a row of docs/spec.md.
+type pageRow struct {
+	// Path is the JSON path.
+	Path string
+	// Type is the JSON type: integer, number, boolean, string, object, array of integers.
+	Type string
+	// Default is the default as JSON. If the starter and other policies differ, it has
+	// both; if there is no default, it says so in words.
+	Default string
+	// Allowed says in words which values are allowed.
+	Allowed string
+	// Source is where the default comes from.
+	Source string
+	// Doc says what the field means.
+	Doc string
+	// Knob says that the change-knob command can change the field during a run.
+	Knob bool
+}
+
+func fieldsOf(rules []*rule) []pageRow {
+	fields := make([]pageRow, 0, len(rules))
+	for _, r := range rules {
+		fields = append(fields, pageRow{
+			Path: r.path, Type: r.typ.String(), Default: r.describeDefault(), Allowed: r.allowed(),
+			Source: r.source, Doc: r.doc, Knob: r.knob,
+		})
+	}
+	return fields
+}
+
+func (r *rule) describeDefault() string {
+	switch {
+	case r.required:
+		return "none: required"
+	case r.typ == typeIntegers:
+		return "given by the environment"
+	case r.inherits != "":
+		return "`" + r.inherits + "`"
+	case r.typ == typeTexts:
+		return fmt.Sprintf("[]; `[%s]` for other policies than the starter", strings.Join(quoted(r.loaded.([]string)), ", "))
+	case r.loaded != nil && r.starter == nil:
+		return fmt.Sprintf("–; %s for other policies than the starter", literal(r.loaded))
+	case r.typ == typeObjects || r.fallback(FromStarter) == nil && (r.typ == typeString || r.typ == typeInteger || r.typ == typeNumber || r.typ == typeBool):
+		return "–"
+	case r.typ == typeCollapse:
+		return "every detector warns"
+	case r.typ == typeOptions && r.node != nil:
+		return "–"
+	case r.typ == typeOptions:
+		return "{}"
+	case r.decided != "":
+		return fmt.Sprintf("%s; for other policies than the starter %s", literal(r.fallback(FromStarter)), r.decided)
+	case r.loaded != nil:
+		return fmt.Sprintf("%s; %s for other policies than the starter", literal(r.starter), literal(r.loaded))
+	}
+	return literal(r.fallback(FromStarter))
+}
+
+func literal(v any) string {
+	if f, ok := v.(float64); ok {
+		return formatNumber(f)
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(b)
+}
 
 // markdown is the reference page of the spec, docs/spec.md.
 func markdown() string {
@@ -33,7 +103,7 @@ are ours if a model of a million parameters on a laptop's CPU needs other values
 	// One table a section, in the order in which the sections first come.
 	var sections []string
 	tables := map[string]string{}
-	for _, f := range Fields() {
+	for _, f := range fieldsOf(rules()) {
 		section, key := "At the top", f.Path
 		if i := strings.LastIndexByte(f.Path, '.'); i >= 0 {
 			section, key = f.Path[:i], f.Path[i+1:]
@@ -67,7 +137,7 @@ are ours if a model of a million parameters on a laptop's CPU needs other values
 const fieldsHead = "| Field | Type | Default | Allowed | Source of the default | Meaning |\n|---|---|---|---|---|---|\n"
 
 // line is the field's line of a table, by the name given.
-func (f Field) line(key string) string {
+func (f pageRow) line(key string) string {
 	mark := ""
 	if f.Knob {
 		mark = " ◆"

@@ -44,7 +44,7 @@ func leafPaths(t reflect.Type, prefix string) []string {
 
 func TestEveryFieldHasARule(t *testing.T) {
 	var paths []string
-	for _, f := range Fields() {
+	for _, f := range fieldsOf(rules()) {
 		paths = append(paths, f.Path)
 		require.NotEmpty(t, f.Type, f.Path)
 		require.NotEmpty(t, f.Default, f.Path)

@@ -21,15 +21,15 @@ var known = sync.OnceValue(knownFields)
 
 func knownFields() fields {
 	f := fields{types: map[string]string{}}
-	for _, field := range spec.Fields() {
-		for i, c := range field.Path {
-			if object := field.Path[:i]; c == '.' && f.types[object] == "" {
+	for path, typ := range spec.Fields() {
+		for i, c := range path {
+			if object := path[:i]; c == '.' && f.types[object] == "" {
 				f.types[object] = "object"
 				f.paths = append(f.paths, object)
 			}
 		}
-		f.types[field.Path] = field.Type
-		f.paths = append(f.paths, field.Path)
+		f.types[path] = typ
+		f.paths = append(f.paths, path)
 	}
 	return f
 }
