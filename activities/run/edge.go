@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
@@ -17,50 +18,44 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
+// kinds are the errors of each kind; the first kind that an error is of counts.
+var kinds = []struct {
+	name   string
+	errors []error
+}{
+	{activities.KindSpecDiffers, []error{activities.ErrSpecDiffers}},
+	{activities.KindModelInvalid, []error{
+		activities.ErrModelInvalid, tokenizer.ErrFiles, tokenizer.ErrVocabulary, tokenizer.ErrNoTemplate, tokenizer.ErrTemplate, tokenizer.ErrRewritten,
+	}},
+	{activities.KindDivergence, []error{store.ErrDivergence}},
+	{activities.KindArtifactAltered, []error{store.ErrAltered}},
+	{activities.KindArtifactMissing, []error{store.ErrNotFound}},
+	{activities.KindStateDiffers, []error{activities.ErrStateDiffers}},
+	{activities.KindProgramsDiffer, []error{activities.ErrProgramsDiffer}},
+	{activities.KindNotResident, []error{activities.ErrNotResident}},
+	{activities.KindDraining, []error{activities.ErrDraining}},
+	{activities.KindOutOfMemory, []error{activities.ErrOutOfMemory}},
+	{activities.KindDeviceFailed, []error{activities.ErrDeviceFailed}},
+	{activities.KindDeviceTooSmall, []error{activities.ErrDeviceTooSmall}},
+	{activities.KindNotFree, []error{activities.ErrNotFree}},
+	{activities.KindCasesTooNarrow, []error{envs.ErrCases}},
+	{activities.KindEnvironment, []error{activities.ErrEnvironment}},
+	{activities.KindEnvironmentBroke, []error{activities.ErrEnvironmentBroke}},
+	{activities.KindNotFound, []error{activities.ErrNotFound}},
+	{activities.KindInvalid, []error{
+		store.ErrInvalid, store.ErrBroken, store.ErrTooLarge, model.ErrInput, model.ErrTensors, model.ErrConfig, starter.ErrNoAdvice,
+	}},
+}
+
 // KindOf names the kind of an error, or "" if a retry may fix it.
 func KindOf(err error) string {
-	var problems spec.Problems
-	switch {
-	case errors.As(err, &problems):
+	if problems := (spec.Problems)(nil); errors.As(err, &problems) {
 		return activities.KindSpecInvalid
-	case errors.Is(err, activities.ErrSpecDiffers):
-		return activities.KindSpecDiffers
-	case errors.Is(err, activities.ErrModelInvalid), errors.Is(err, tokenizer.ErrFiles), errors.Is(err, tokenizer.ErrVocabulary),
-		errors.Is(err, tokenizer.ErrNoTemplate), errors.Is(err, tokenizer.ErrTemplate), errors.Is(err, tokenizer.ErrRewritten):
-		return activities.KindModelInvalid
-	case errors.Is(err, store.ErrDivergence):
-		return activities.KindDivergence
-	case errors.Is(err, store.ErrAltered):
-		return activities.KindArtifactAltered
-	case errors.Is(err, store.ErrNotFound):
-		return activities.KindArtifactMissing
-	case errors.Is(err, activities.ErrStateDiffers):
-		return activities.KindStateDiffers
-	case errors.Is(err, activities.ErrProgramsDiffer):
-		return activities.KindProgramsDiffer
-	case errors.Is(err, activities.ErrNotResident):
-		return activities.KindNotResident
-	case errors.Is(err, activities.ErrDraining):
-		return activities.KindDraining
-	case errors.Is(err, activities.ErrOutOfMemory):
-		return activities.KindOutOfMemory
-	case errors.Is(err, activities.ErrDeviceFailed):
-		return activities.KindDeviceFailed
-	case errors.Is(err, activities.ErrDeviceTooSmall):
-		return activities.KindDeviceTooSmall
-	case errors.Is(err, activities.ErrNotFree):
-		return activities.KindNotFree
-	case errors.Is(err, envs.ErrCases):
-		return activities.KindCasesTooNarrow
-	case errors.Is(err, activities.ErrEnvironment):
-		return activities.KindEnvironment
-	case errors.Is(err, activities.ErrEnvironmentBroke):
-		return activities.KindEnvironmentBroke
-	case errors.Is(err, activities.ErrNotFound):
-		return activities.KindNotFound
-	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrBroken), errors.Is(err, store.ErrTooLarge),
-		errors.Is(err, model.ErrInput), errors.Is(err, model.ErrTensors), errors.Is(err, model.ErrConfig), errors.Is(err, starter.ErrNoAdvice):
-		return activities.KindInvalid
+	}
+	for _, kind := range kinds {
+		if slices.ContainsFunc(kind.errors, func(of error) bool { return errors.Is(err, of) }) {
+			return kind.name
+		}
 	}
 	return ""
 }
