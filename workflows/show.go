@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -10,7 +9,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/infra/store/canon"
 )
 
 // The search attributes of a run. They help to find runs; a run continues without them.
@@ -148,10 +146,10 @@ func (t *train) attributes(ctx workflow.Context) {
 	if t.Next >= t.end() {
 		updates[0] = attributePhase.ValueSet("done")
 	}
-	if v, ok := t.Metrics["reward/mean"]; ok && finite(v) {
+	if v, ok := t.Metrics["reward/mean"]; ok && v.Finite() {
 		updates = append(updates, attributeReward.ValueSet(float64(v)))
 	}
-	if v, ok := t.Metrics["success/mean"]; ok && finite(v) {
+	if v, ok := t.Metrics["success/mean"]; ok && v.Finite() {
 		updates = append(updates, attributeSuccess.ValueSet(float64(v)))
 	}
 	upsert(ctx, updates...)
@@ -169,5 +167,3 @@ func upsert(ctx workflow.Context, updates ...temporal.SearchAttributeUpdate) {
 		workflow.GetLogger(ctx).Warn("search attributes were not set", "error", err)
 	}
 }
-
-func finite(v canon.Float) bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }

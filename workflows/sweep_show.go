@@ -260,7 +260,7 @@ func (s *sweeping) details() string {
 			mean, interval := missing, missing
 			if st, ok := row.Metrics[metric]; ok {
 				mean = number(st.Mean)
-				if finite(st.Low) && st.N > 2 { // of two seeds no interval says anything
+				if st.Low.Finite() && st.N > 2 { // of two seeds no interval says anything
 					interval = number(st.Low) + " to " + number(st.High)
 				}
 			}

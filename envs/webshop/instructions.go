@@ -1,6 +1,7 @@
 package webshop
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"unicode"
@@ -32,7 +33,7 @@ func addAttributes(products []Product, content []byte) error {
 		if p.Attributes = e.Attributes; p.Attributes == nil {
 			p.Attributes = []string{noAttributes}
 		}
-		if err := firstWrong(limited("attributes", p.Attributes, MaxCompared, MaxValue), limited("instruction_attributes", e.InstructionAttributes, MaxCompared, MaxValue)); err != nil {
+		if err := cmp.Or(limited("attributes", p.Attributes, MaxCompared, MaxValue), limited("instruction_attributes", e.InstructionAttributes, MaxCompared, MaxValue)); err != nil {
 			err.Product = p.ASIN
 			return err
 		}
@@ -72,7 +73,7 @@ func setPeoplesInstructions(products []Product, content []byte) error {
 			if len(e.Attributes) == 0 {
 				continue
 			}
-			err := firstWrong(limited("instruction_attributes", e.Attributes, MaxCompared, MaxValue), limited("instruction_options", e.Options, MaxCompared, MaxValue))
+			err := cmp.Or(limited("instruction_attributes", e.Attributes, MaxCompared, MaxValue), limited("instruction_options", e.Options, MaxCompared, MaxValue))
 			if len(e.Instruction) > MaxText {
 				err = tooLong("instruction", MaxText)
 			}
@@ -131,16 +132,6 @@ func byProduct[T any](products []Product, content []byte) (map[string]T, error) 
 		return nil
 	})
 	return entries, err
-}
-
-// firstWrong is the first error that there is.
-func firstWrong(all ...*FileError) *FileError {
-	for _, err := range all {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // notNouns are words of titles that name no thing.

@@ -60,7 +60,7 @@ func (r *Run) trialCost() *trialCost {
 		sum = sum.Plus(c)
 	}
 	out := &trialCost{Held: point(sum.Held), Lost: point(absent), Money: point(absent), Partly: sum.Unpriced > 0}
-	if sum.Held > 0 && finite(canon.Float(sum.Lost)) {
+	if sum.Held > 0 && canon.Float(sum.Lost).Finite() {
 		out.Lost = point(sum.Lost / sum.Held)
 	}
 	if sum.Unpriced < sum.Held {

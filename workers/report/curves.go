@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -114,11 +113,9 @@ func pointOf(m activities.Metrics, name string) float64 {
 func (b *Branch) notFinite(name string) int {
 	n := 0
 	for _, it := range b.Iterations {
-		if v, ok := it.Manifest.Metrics[name]; ok && !finite(v) {
+		if v, ok := it.Manifest.Metrics[name]; ok && !v.Finite() {
 			n++
 		}
 	}
 	return n
 }
-
-func finite(v canon.Float) bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }

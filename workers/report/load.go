@@ -255,7 +255,7 @@ func (a averages) with(raw activities.Metrics, decay float64) averages {
 		out = make(averages, len(raw))
 	}
 	for _, name := range metricNames(raw) {
-		if v := raw[name]; finite(v) {
+		if v := raw[name]; v.Finite() {
 			before := out[name]
 			out[name] = average{sum: decay*before.sum + (1-decay)*float64(v), weight: decay*before.weight + (1 - decay)}
 		}

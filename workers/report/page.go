@@ -181,7 +181,7 @@ func (r *Run) facts() []factPage {
 		if name == "success/mean" {
 			text = percent
 		}
-		if v, ok := newest.Manifest.Metrics[name]; ok && finite(v) {
+		if v, ok := newest.Manifest.Metrics[name]; ok && v.Finite() {
 			out = append(out, factPage{Label: label, Value: text(float64(v)), Note: "last iteration; smoothed " + text(float64(newest.Smoothed[name]))})
 		}
 	}

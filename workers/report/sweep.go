@@ -99,7 +99,7 @@ func (r *Run) value(metric string) (v float64, at int) {
 				}
 			}
 		}
-		if x, ok := metrics[name]; ok && finite(x) {
+		if x, ok := metrics[name]; ok && x.Finite() {
 			v, at = float64(x), it.Manifest.Iteration
 		}
 	}

@@ -85,7 +85,7 @@ func (p *timingsPage) add(t *run.IterationTelemetry, steps map[string]*stepPage)
 	var sum activities.Telemetry
 	for _, name := range sortedKeys(t.Steps) {
 		step := t.Steps[name]
-		if !finite(canon.Float(step.Seconds)) {
+		if !canon.Float(step.Seconds).Finite() {
 			continue
 		}
 		sum = sum.Plus(step)

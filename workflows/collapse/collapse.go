@@ -51,7 +51,6 @@ package collapse
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -159,5 +158,3 @@ func (d Detectors) solved(r Rule, metrics Metrics) bool {
 	success, ok := metrics[MetricSuccess]
 	return r.narrowing && ok && d.config.Solved > 0 && float64(success) >= d.config.Solved
 }
-
-func finite(x canon.Float) bool { return !math.IsNaN(float64(x)) && !math.IsInf(float64(x), 0) }

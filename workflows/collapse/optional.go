@@ -152,7 +152,7 @@ func (d Detectors) look(r Rule, m Metrics) (seen, bool) {
 func lookToolCalls(m Metrics) (seen, bool) {
 	s := seen{by: byRollout}
 	for name := range m {
-		if strings.HasPrefix(name, "train/") && strings.HasSuffix(name, "_calls") && finite(m[name]) {
+		if strings.HasPrefix(name, "train/") && strings.HasSuffix(name, "_calls") && m[name].Finite() {
 			s.evidence = append(s.evidence, Evidence{name, m[name]})
 		}
 	}

@@ -230,7 +230,7 @@ func (r Rule) look(m Metrics) (seen, bool) {
 		if r.rest {
 			s.value = 1 - v
 		}
-		return s, finite(v)
+		return s, v.Finite()
 	}
 	return seen{}, false
 }
@@ -248,12 +248,12 @@ func lookNonFinite(m Metrics) (seen, bool) {
 		}
 	}
 	for _, name := range ofUpdate {
-		if v, ok := m[name]; ok && !finite(v) {
+		if v, ok := m[name]; ok && !v.Finite() {
 			count(name, v)
 		}
 	}
 	for _, name := range ofRollout {
-		if v, ok := m[name]; ok && !finite(v) {
+		if v, ok := m[name]; ok && !v.Finite() {
 			count(name, v)
 			s.by = byRollout
 		}

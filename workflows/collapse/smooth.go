@@ -34,9 +34,9 @@ func Smooth(previous, raw Metrics, names []string, decay float64) Metrics {
 		before, known := previous[name+SmoothedSuffix]
 		v, ok := raw[name]
 		switch {
-		case ok && finite(v) && known && finite(before):
+		case ok && v.Finite() && known && before.Finite():
 			smoothed[name+SmoothedSuffix] = toward(before, float64(v), 1-decay)
-		case ok && finite(v):
+		case ok && v.Finite():
 			smoothed[name+SmoothedSuffix] = v
 		case known:
 			smoothed[name+SmoothedSuffix] = before

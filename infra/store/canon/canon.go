@@ -234,6 +234,9 @@ func appendString(b []byte, s string) []byte {
 // the one quiet NaN; the sign of zero is kept.
 type Float float64
 
+// Finite reports whether it is neither NaN nor infinite.
+func (f Float) Finite() bool { return f-f == 0 }
+
 // MarshalJSON writes a number or one of the three strings.
 func (f Float) MarshalJSON() ([]byte, error) {
 	x := float64(f)
