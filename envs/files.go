@@ -61,13 +61,11 @@ type inFile interface {
 // WrongFile reports what is wrong with the file that an option names. want says what is allowed
 // if the error does not say it.
 func (o *Options) WrongFile(name, path string, err error, want string) {
-	var within inFile
-	if errors.As(err, &within) {
+	if within, ok := errors.AsType[inFile](err); ok {
 		o.WrongFound(name, fmt.Sprintf("%q: %s", path, within.Place()), within.Allowed())
 		return
 	}
-	var system *fs.PathError
-	if errors.As(err, &system) {
+	if system, ok := errors.AsType[*fs.PathError](err); ok {
 		err = system.Err // without the path, which the problem names already
 	}
 	o.WrongFound(name, fmt.Sprintf("%q (%v)", path, err), want)

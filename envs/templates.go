@@ -66,8 +66,7 @@ func ReadWording(name string) (string, []strict.Problem) {
 		return name, nil
 	}
 	content, want, err := ReadFile(path, maxTemplates)
-	var system *fs.PathError
-	if errors.As(err, &system) {
+	if system, ok := errors.AsType[*fs.PathError](err); ok {
 		err = system.Err
 	}
 	switch {

@@ -24,8 +24,7 @@ type Exit struct {
 
 // ExitCode is the exit code of a program that ends with an error.
 func ExitCode(err error) int {
-	var end *device.Ending
-	if errors.As(err, &end) {
+	if end, ok := errors.AsType[*device.Ending](err); ok {
 		for _, e := range Exits {
 			if e.Cause == end.Cause {
 				return e.Code

@@ -23,8 +23,7 @@ const maxReason = 500
 // look asks the server for the state of a trial's workflow.
 func look(ctx context.Context, c client.Client, id string) (activities.Found, error) {
 	d, err := c.DescribeWorkflow(ctx, id, "")
-	var missing *serviceerror.NotFound
-	if errors.As(err, &missing) {
+	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
 		return activities.Found{}, nil
 	}
 	if err != nil {
@@ -40,8 +39,7 @@ func look(ctx context.Context, c client.Client, id string) (activities.Found, er
 	}
 	if out.State == sweep.Failed {
 		err := c.GetWorkflow(ctx, id, d.WorkflowExecution.RunID).Get(ctx, nil)
-		var app *temporal.ApplicationError
-		if errors.As(err, &app) {
+		if app, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 			out.Reason = app.Message()
 		} else if err != nil {
 			out.Reason = err.Error()

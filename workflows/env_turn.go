@@ -130,8 +130,7 @@ func envText(in EnvTurnInput, kind string, err error) string {
 	case KindEnvTimeout:
 		return fmt.Sprintf("%s took longer than %v", in.Call, in.Timeout)
 	}
-	var raised *temporal.ApplicationError
-	if errors.As(err, &raised) {
+	if raised, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		return raised.Type() + ": " + raised.Message()
 	}
 	if cause := errors.Unwrap(err); cause != nil {

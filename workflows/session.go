@@ -170,8 +170,7 @@ func (s *session) run(ctx workflow.Context, r steps.Routing, summary string, inp
 		return ctx.Err()
 	}
 	// What the worker has said counts, though its session may have ended since.
-	var app *temporal.ApplicationError
-	if errors.As(err, &app) {
+	if app, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		switch app.Type() {
 		case activities.KindNotResident:
 			return errDeviceLost
@@ -186,8 +185,7 @@ func (s *session) run(ctx workflow.Context, r steps.Routing, summary string, inp
 	if s.info.SessionState != workflow.SessionStateOpen || errors.Is(err, workflow.ErrSessionFailed) {
 		return failed(kindSessionLost, sessionLost)
 	}
-	var late *temporal.TimeoutError
-	if errors.As(err, &late) {
+	if late, ok := errors.AsType[*temporal.TimeoutError](err); ok {
 		if late.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START {
 			return failed(kindSessionLost, "no worker began it")
 		}

@@ -49,7 +49,7 @@ var kinds = []struct {
 
 // KindOf names the kind of an error, or "" if a retry may fix it.
 func KindOf(err error) string {
-	if problems := (spec.Problems)(nil); errors.As(err, &problems) {
+	if _, ok := errors.AsType[spec.Problems](err); ok {
 		return activities.KindSpecInvalid
 	}
 	for _, kind := range kinds {
@@ -83,8 +83,7 @@ func Edge(ctx context.Context, err *error, operation string, args ...any) {
 
 // details are what the workflow needs to know of an error besides its kind.
 func details(err error) []any {
-	var programs *activities.ProgramsDiffer
-	if errors.As(err, &programs) {
+	if programs, ok := errors.AsType[*activities.ProgramsDiffer](err); ok {
 		return []any{programs}
 	}
 	return nil

@@ -9,8 +9,7 @@ import (
 // WrongLayout reports what is wrong with the option layout.
 func WrongLayout(o *envs.Options, err error) {
 	found, want := err.Error(), "a layout"
-	var wrong *LayoutError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*LayoutError](err); ok {
 		found, want = wrong.Place(), wrong.Want
 	}
 	o.WrongFound("layout", found, want)

@@ -214,8 +214,7 @@ func invalid(b []byte) int {
 
 // column is where JSON stops being JSON, or 0.
 func column(err error) int {
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return int(syntax.Offset)
 	}
 	return 0

@@ -182,8 +182,7 @@ func elements(content []byte, open json.Delim, each func(number int, key string,
 
 // jsonProblem says what is wrong with JSON, and where if that is known.
 func jsonProblem(err error) string {
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Sprintf("%v at byte %d", err, syntax.Offset)
 	}
 	return err.Error()

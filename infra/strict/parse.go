@@ -44,7 +44,7 @@ func Parse(b []byte, limits Limits) (Node, error) {
 	}
 	if err := json.Unmarshal(b, new(json.RawMessage)); err != nil {
 		found := err.Error()
-		if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			found += " at " + position(b, syntax.Offset)
 		}
 		return Node{}, &Unreadable{Found: found, Allowed: "one JSON object and nothing after it", Err: err}

@@ -55,7 +55,7 @@ func parseInput(b []byte, example string, fields []inputField) error {
 		return errors.New("not UTF-8")
 	}
 	n, err := strict.Parse(b, strict.Limits{})
-	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("byte %d: not JSON: %w", syntax.Offset, syntax)
 	}
 	if err != nil {

@@ -37,8 +37,7 @@ const answerTimeout = 10 * time.Second
 // Summarize looks a run, a sweep or an evaluation up.
 func Summarize(ctx context.Context, c client.Client, id string) (Summary, error) {
 	described, err := c.DescribeWorkflowExecution(ctx, id, "")
-	var missing *serviceerror.NotFound
-	if errors.As(err, &missing) {
+	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
 		return Summary{}, fmt.Errorf("no workflow %q on this server (list them: reprise runs)", id)
 	}
 	if err != nil {

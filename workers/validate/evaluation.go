@@ -44,7 +44,7 @@ const lookUp = 20 * time.Second
 // the named policy.
 func CheckEvaluation(ctx context.Context, b []byte, open func() (store.Store, error)) (Evaluation, error) {
 	v, err := evaluationOf(ctx, b, open)
-	if problems := (spec.Problems)(nil); errors.As(err, &problems) {
+	if problems, ok := errors.AsType[spec.Problems](err); ok {
 		return Evaluation{Verdict: verdictOf(problems)}, nil
 	}
 	v.Verdict = verdictOf(nil)

@@ -44,7 +44,7 @@ func IsSweep(b []byte) bool {
 // the trials fit a device with card bytes of memory; 0 is none.
 func CheckSweep(b []byte, card int64) (Sweep, error) {
 	definition, trials, err := sweep.Decode(b, sweeps.KnownSweep())
-	if problems := (spec.Problems)(nil); errors.As(err, &problems) {
+	if problems, ok := errors.AsType[spec.Problems](err); ok {
 		return Sweep{Verdict: verdictOf(problems)}, nil
 	}
 	out := Sweep{Verdict: verdictOf(nil), Definition: &definition, Trials: trials}

@@ -59,14 +59,14 @@ type Machine struct {
 // there is something to compare.
 func CheckTrain(b []byte, machine Machine) (Train, error) {
 	t, err := spec.Decode(b, run.Known())
-	if problems := (spec.Problems)(nil); errors.As(err, &problems) {
+	if problems, ok := errors.AsType[spec.Problems](err); ok {
 		return Train{Verdict: verdictOf(problems)}, nil
 	}
 	if err != nil {
 		return Train{}, err
 	}
 	m, err := modelOf(&t.Policy, b)
-	if problems := (spec.Problems)(nil); errors.As(err, &problems) {
+	if problems, ok := errors.AsType[spec.Problems](err); ok {
 		return Train{Verdict: verdictOf(problems)}, nil
 	}
 	if err != nil {

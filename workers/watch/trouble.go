@@ -16,8 +16,7 @@ import (
 
 // permanent reports whether asking the server again would give the same error.
 func permanent(err error) bool {
-	var namespace *serviceerror.NamespaceNotFound
-	if errors.As(err, &namespace) {
+	if _, ok := errors.AsType[*serviceerror.NamespaceNotFound](err); ok {
 		return true
 	}
 	switch serviceerror.ToStatus(err).Code() {

@@ -139,7 +139,7 @@ func (w *Watcher) ended(ctx context.Context, state enumspb.WorkflowExecutionStat
 	}
 	err := w.client.GetWorkflow(ctx, w.run, "").Get(ctx, nil)
 	// The cause alone: the activities and ids around it are in the Web UI.
-	if cause := (*temporal.ApplicationError)(nil); errors.As(err, &cause) {
+	if cause, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		err = cause
 	}
 	return fmt.Errorf("%s ended, %s: %w", w.run, strings.ToLower(state.String()), err)

@@ -139,8 +139,7 @@ func within(path, key string) string {
 
 // asProblems returns an error's problems; an error without problems is a problem itself.
 func asProblems(err error, path string) strict.Problems {
-	var ps strict.Problems
-	if errors.As(err, &ps) {
+	if ps, ok := errors.AsType[strict.Problems](err); ok {
 		return ps
 	}
 	return strict.Problems{{Path: path, Found: strict.Shorten(err.Error()), Allowed: "a spec that can be read"}}

@@ -61,8 +61,7 @@ func (s *Store) fail(ctx context.Context, op, key string, err error) error {
 		e.Cause = cause
 		return e
 	}
-	var own *store.Error
-	if errors.As(err, &own) {
+	if _, ok := errors.AsType[*store.Error](err); ok {
 		return err
 	}
 	var resp minio.ErrorResponse

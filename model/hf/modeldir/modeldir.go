@@ -195,8 +195,7 @@ func regular(info fs.FileInfo) error {
 
 // cause says why a file cannot be opened.
 func cause(fsys fs.FS, name string, err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		err = at.Err // without a path, which the caller names
 	}
 	links, ok := fsys.(fs.ReadLinkFS)
