@@ -114,8 +114,7 @@ func (p Plan) NextSettings(now spec.Settings, iteration int) *spec.Settings {
 	if p.Lag == 0 || iteration+1 >= p.Iterations {
 		return nil
 	}
-	next := p.SettingsAt(now, iteration+1)
-	return &next
+	return new(p.SettingsAt(now, iteration+1))
 }
 
 // Blocks is the number of blocks that a turn of a rollout is dealt in; 0 where Generate samples

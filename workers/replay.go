@@ -45,8 +45,7 @@ func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, r
 		return Replay{}, err
 	}
 	r := train.New(engine, store.NewOverlay(s))
-	version := number + 1
-	loaded, err := r.Host.Find(ctx, activities.FindInput{Run: runID, Version: &version})
+	loaded, err := r.Host.Find(ctx, activities.FindInput{Run: runID, Version: new(number + 1)})
 	if err != nil {
 		return Replay{}, err
 	}

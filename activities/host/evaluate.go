@@ -71,8 +71,7 @@ func (h *Host) measured(ctx context.Context, run string, version *int) (activiti
 	if version == nil || *version > 0 {
 		return h.find(ctx, run, version, nil)
 	}
-	one := 1
-	out, err := h.find(ctx, run, &one, nil)
+	out, err := h.find(ctx, run, new(1), nil)
 	if err != nil {
 		return out, err
 	}

@@ -23,8 +23,7 @@ func (h *Host) flags(ctx context.Context, t spec.Train, base store.Ref, imported
 	if err != nil {
 		return nil, err
 	}
-	f := h.Flags.ForModel(shape.Parameters())
-	return &f, nil
+	return new(h.Flags.ForModel(shape.Parameters())), nil
 }
 
 // shape is what the sizes of the run's model depend on.

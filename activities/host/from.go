@@ -69,8 +69,7 @@ func (h *Host) committed(ctx context.Context, f spec.From) (*store.Manifest, sto
 	if f.Branch >= 0 {
 		return store.ReadManifestAt(ctx, h.Store, f.Run, f.Branch, f.Iteration)
 	}
-	version := f.Iteration + 1
-	head, err := run.FindHead(ctx, h.Store, f.Run, &version)
+	head, err := run.FindHead(ctx, h.Store, f.Run, new(f.Iteration+1))
 	if err == nil && head == nil {
 		err = activities.ErrNotFound
 	}

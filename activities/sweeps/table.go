@@ -193,8 +193,7 @@ func moment(unix int64) *time.Time {
 	if unix == 0 {
 		return nil
 	}
-	t := time.Unix(unix, 0).UTC()
-	return &t
+	return new(time.Unix(unix, 0).UTC())
 }
 
 // ReportSweep writes a sweep's page for people beside its table and replaces the previous

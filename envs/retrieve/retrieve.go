@@ -65,8 +65,7 @@ type posting struct {
 func New(documents []Document, p Parameters) *Index {
 	x := &Index{ids: make([]string, len(documents)), terms: map[string][]posting{}}
 	x.scratch.New = func() any {
-		scores := make([]float64, len(documents))
-		return &scores
+		return new(make([]float64, len(documents)))
 	}
 	lengths := make([]int, len(documents))
 	total, filled := 0, 0

@@ -99,8 +99,7 @@ func runOf(e *workflowpb.WorkflowExecutionInfo) Run {
 		ID: e.GetExecution().GetWorkflowId(), Kind: e.GetType().GetName(), State: stateOf(e.GetStatus()), Started: e.GetStartTime().AsTime(),
 	}
 	if e.GetCloseTime() != nil {
-		ended := e.GetCloseTime().AsTime()
-		r.Ended = &ended
+		r.Ended = new(e.GetCloseTime().AsTime())
 	}
 	fields := e.GetSearchAttributes().GetIndexedFields()
 	r.Environment = *orZero(attribute[string](fields, "RepriseEnvironment"))

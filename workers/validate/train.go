@@ -132,15 +132,13 @@ func CheckTrain(b []byte, machine Machine) (Train, error) {
 		out.Card = cardOf(measured, m.shape, max(machine.Devices, 1), machine.Card, written, sized)
 	}
 	if machine.Devices > 0 {
-		d := spec.DevicesOf(measured, m.shape, machine.Devices)
-		out.Devices = &d
+		out.Devices = new(spec.DevicesOf(measured, m.shape, machine.Devices))
 	}
 	if machine.Figures != nil {
 		if measured.Policy.ComputeDtype != spec.BFloat16 {
 			return Train{}, fmt.Errorf("--card %s: its figures are of bfloat16, and policy.compute_dtype is %s: give its memory alone, such as 80GB", machine.Figures.Name, measured.Policy.ComputeDtype)
 		}
-		s := SecondsOf(measured, m.shape, max(machine.Devices, 1), *machine.Figures)
-		out.Seconds = &s
+		out.Seconds = new(SecondsOf(measured, m.shape, max(machine.Devices, 1), *machine.Figures))
 	}
 	return out, nil
 }

@@ -306,8 +306,7 @@ func (it *Iteration) selection() []Call {
 		Tables: it.tables(), Scores: it.entropies(),
 	}, "select groups"
 	if in.Scores != nil {
-		credit := it.creditInput()
-		in.Credit, what = &credit, "select groups, and their advantages"
+		in.Credit, what = new(it.creditInput()), "select groups, and their advantages"
 	}
 	return []Call{call(steps.Select, fmt.Sprintf("round %d", it.Round+1), in, func(out activities.SelectResult) {
 		it.Record("select", out.Telemetry)

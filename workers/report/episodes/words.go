@@ -23,8 +23,7 @@ type vocabulary struct {
 func (r *Reader) words(ctx context.Context, base store.ModelRef) (*vocabulary, *Missing, error) {
 	if v, ok := r.vocabulary[base.Digest]; ok {
 		if v == nil {
-			absent := r.absent[base.Digest]
-			return nil, &absent, nil
+			return nil, new(r.absent[base.Digest]), nil
 		}
 		return v, nil, nil
 	}
