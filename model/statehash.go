@@ -219,8 +219,8 @@ func stepLanes(step int64, from uint32) (sum [lanes]uint32) {
 // salts and a zero, and the sums so far; its output is the sums with the tensor's lanes
 // added. The numbers are inputs, so that tensors of one shape share the program; as
 // constants they would also cost many seconds of compilation, in which XLA evaluates what
-// is mixed of them. Of the zero the compiler must not know that it is one: it stands between
-// two sums that would become one over a long axis.
+// is mixed of them. The compiler must not know that the zero is one: it separates two sums that would
+// become one over a long axis.
 func buildFingerprint(t TensorShape, dtype dtypes.DType) builder {
 	return func(in *inputs) []*graph.Node {
 		const block = cost.LaneRows * cost.LaneRows

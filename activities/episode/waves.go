@@ -15,8 +15,8 @@ type ForkRow struct {
 	// Parent is the row of which it has the first Turn turns. With 0 turns it begins anew.
 	Parent int32 `parquet:"parent"`
 	Turn   int32 `parquet:"turn"`
-	// Places is among how many it was drawn, and Draw the number from [0, 1) that took it or,
-	// where the policy's certainty decides, with which its turn was asked: 0 if it begins anew.
+	// Places is the number of candidates, and Draw the random number from [0, 1) that chose this one. Where
+	// the policy's certainty decides, Draw is the number that decided its turn. Both are 0 for a new episode.
 	Places int32   `parquet:"places"`
 	Draw   float64 `parquet:"draw"`
 }

@@ -24,8 +24,8 @@ import (
 )
 
 // Ask asks the foreign environments of a rollout about its episodes and stores what they answer.
-// The table's name has the digest of the questions. The answers that were stored first count: asked
-// the same again, it gives these and does not ask an environment.
+// The table's name has the digest of the questions. The first stored answers are final: the same
+// questions return them, and no environment is asked.
 func (h *Host) Ask(ctx context.Context, in activities.AskInput) (_ activities.AskResult, err error) {
 	defer run.Edge(ctx, &err, "ask the environment about turn %d of run %s", in.Turn, in.Run.ID)
 	defer run.Heartbeat(ctx)()
@@ -341,8 +341,7 @@ func widest(rc *run.Context, d foreign.Description) (int, error) {
 	return most, nil
 }
 
-// busyPause is the pause before episodes are asked about again of which an environment said that it
-// is busy.
+// busyPause is the wait before a busy environment is asked again.
 const busyPause = 50 * time.Millisecond
 
 // play asks a server, and asks again about episodes for which it was busy. One that did not answer

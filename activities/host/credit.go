@@ -82,8 +82,8 @@ func (h *Host) credit(ctx context.Context, in activities.CreditInput) (activitie
 }
 
 // batch is what an iteration learns from: the selected rows of its part of the rollout that are
-// worth a step, replayed rows and supervised ones. It is empty if there is none of the first, or
-// if all rows are to be successes and there is none. Of an update in passes it is one pass's.
+// worth a step, replayed rows and supervised ones. It is empty if no selected row is worth a step, or if
+// only successes are wanted and none exists. With passes it holds one pass's rows.
 func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditInput, all []episode.TrajectoryRow, past []credit.StateValue, agents []run.AgentRow, branches []episode.BranchRow) ([]batch.Row, passes, activities.Metrics, error) {
 	var none passes
 	scores, err := run.SideTable[episode.ScoreRow](ctx, h.Store, in.Scores, "scores")
@@ -244,7 +244,7 @@ func narrow(numbers []float64) []float32 {
 }
 
 // earlier are the rows of recent batches that were fresh there: what a replay buffer holds. A batch
-// whose newest rows are those of the batch before it had none.
+// that reuses the previous rollout adds no fresh rows.
 func (h *Host) earlier(ctx context.Context, rc *run.Context, in activities.CreditInput) ([]batch.Row, error) {
 	if rc.Train.Freshness.ReplayIterations == 0 {
 		return nil, nil

@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,12 +17,37 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// retired are words that the field has better ones for, each with its replacement.
-// No identifier that non-test code declares may have one of them as a whole
+// retired are words that the field has better ones for, each with its replacement: those of the
+// glossary. No identifier that non-test code declares may have one of them as a whole
 // camel-case word.
-var retired = map[string]string{
-	"kit": "run context", "kits": "run contexts", "scene": "task", "crowd": "scoring pairs",
-	"learned": "credit input", "lesson": "training signal", "learnt": "batch row", "taught": "trained",
+var retired = table("Retired words")
+
+// table is a table of the glossary: its first column, and the second one.
+func table(title string) map[string]string {
+	page, err := os.ReadFile(filepath.Join(root, "docs", "glossary.md"))
+	if err != nil {
+		panic(err)
+	}
+	_, text, _ := strings.Cut(string(page), "\n## "+title+"\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	_, text, _ = strings.Cut(text, "|---|") // the head
+	out := map[string]string{}
+	for line := range strings.Lines(text) {
+		if cells := strings.Split(line, "|"); len(cells) > 3 && cells[0] == "" {
+			out[strings.TrimSpace(cells[1])] = strings.TrimSpace(cells[2])
+		}
+	}
+	return out
+}
+
+// TestGlossaryIsRead shows that no table is empty, and that a word for a part is no retired one.
+func TestGlossaryIsRead(t *testing.T) {
+	require.Equal(t, "run context", retired["kit"])
+	parts := table("A part of a whole")
+	require.Len(t, parts, 10)
+	for word := range parts {
+		require.NotContains(t, retired, word)
+	}
 }
 
 // allowed are declarations that use a retired word in its plain sense: file, then
