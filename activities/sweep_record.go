@@ -46,7 +46,8 @@ type TrialRecord struct {
 func (r *TrialRecord) parts() []any {
 	return []any{
 		&r.Index, &r.State, &r.Started, &r.Ended, &r.Branch, &r.Iterations, &r.Summarized, (*values)(&r.Values),
-		&r.LostDevices, &r.Recomputed, &r.Stop, &r.Begun, (*curvePoints)(&r.Points), &r.Final, &r.Reason, &r.Asked, &r.Waiting, &r.Curve, &r.Whole,
+		&r.LostDevices, &r.Recomputed, &r.Stop, &r.Begun, (*curvePoints)(&r.Points), &r.Final, &r.Reason, &r.Asked, &r.Waiting, &r.Curve,
+		&r.Whole,
 	}
 }
 

@@ -58,7 +58,8 @@ func Refer(env Environment, instances []draw.Address, chance func(instance, samp
 
 func known(value float64) (float64, bool) { return value, !math.IsNaN(value) }
 
-func randomPlay(env Environment, instances []draw.Address, chance func(instance, sample int) draw.Address, samples, actions int) (success, reward float64) {
+func randomPlay(env Environment, instances []draw.Address, chance func(instance, sample int) draw.Address, samples,
+	actions int) (success, reward float64) {
 	episodes := len(instances) * samples
 	if episodes <= 0 {
 		return 0, 0
@@ -84,7 +85,8 @@ func randomPlay(env Environment, instances []draw.Address, chance func(instance,
 
 // meanBest is the mean of best over the instances' beginnings. It is not known if best is
 // not known for one of them, or if there are none.
-func meanBest(env Environment, instances []draw.Address, chance func(instance, sample int) draw.Address, best func(Episode) (float64, bool)) (mean float64, ok bool) {
+func meanBest(env Environment, instances []draw.Address, chance func(instance, sample int) draw.Address,
+	best func(Episode) (float64, bool)) (mean float64, ok bool) {
 	if len(instances) == 0 {
 		return 0, false
 	}

@@ -27,7 +27,8 @@ type Wording struct {
 
 // AllWordings are the wordings in the alphabetical order of their names, ours by its project's.
 var AllWordings = []Wording{
-	{Name: Examples}, {Name: Hiper, Thought: true, Subgoals: true}, {Name: Ragen, Mute: true}, {Name: Ours}, {Name: Vagen, Thought: true, Mute: true},
+	{Name: Examples}, {Name: Hiper, Thought: true, Subgoals: true}, {Name: Ragen, Mute: true}, {Name: Ours},
+	{Name: Vagen, Thought: true, Mute: true},
 }
 
 // AboutWordings says for people what each is.

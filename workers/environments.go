@@ -71,7 +71,9 @@ func (o Options) environments() ([]served, error) {
 
 // openEnvironments makes the pools of environments' processes, which start when they are asked,
 // and the ways over Temporal and to OpenEnv. stop ends the processes.
-func (o Options) openEnvironments(all []served, overTemporal func(name string) foreign.Way) (ways map[string]foreign.Way, stop func(), err error) {
+func (o Options) openEnvironments(
+	all []served, overTemporal func(name string) foreign.Way,
+) (ways map[string]foreign.Way, stop func(), err error) {
 	var pools []*stdio.Pool
 	stop = func() {
 		for _, pool := range pools {

@@ -20,7 +20,8 @@ func (p *process) startHelper(o worker.Options, free *spare, fingerprint string)
 		return err
 	}
 	if o.Tuner, err = worker.NewCompositeTuner(worker.CompositeTunerOptions{
-		ActivitySlotSupplier: free, WorkflowSlotSupplier: fixed, LocalActivitySlotSupplier: fixed, NexusSlotSupplier: fixed, SessionActivitySlotSupplier: fixed,
+		ActivitySlotSupplier: free, WorkflowSlotSupplier: fixed, LocalActivitySlotSupplier: fixed, NexusSlotSupplier: fixed,
+		SessionActivitySlotSupplier: fixed,
 	}); err != nil {
 		return err
 	}
@@ -106,7 +107,8 @@ type sessionInterceptor struct {
 }
 
 // InterceptActivity implements interceptor.WorkerInterceptor.
-func (i *sessionInterceptor) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+func (i *sessionInterceptor) InterceptActivity(_ context.Context,
+	next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
 	a := &sessionActivity{opened: i.opened}
 	a.Next = next
 	return a

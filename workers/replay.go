@@ -91,8 +91,9 @@ func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, r
 		return out, err
 	}
 	start := iteration.Start{
-		Run: loaded.Run, Plan: loaded.Plan, Branch: m.Branch, Number: number, Policy: m.StateBefore, Programs: restored.Programs, Frozen: restored.Frozen,
-		Due: iteration.Due{Snapshot: m.Snapshot != nil},
+		Run: loaded.Run, Plan: loaded.Plan, Branch: m.Branch, Number: number, Policy: m.StateBefore, Programs: restored.Programs,
+		Frozen: restored.Frozen,
+		Due:    iteration.Due{Snapshot: m.Snapshot != nil},
 	}
 	for _, e := range m.Evaluations {
 		start.Due.Baseline = start.Due.Baseline || e.Version == number

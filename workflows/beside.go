@@ -24,7 +24,8 @@ const nextRound = -1
 // callsNow chooses what the session does next. Other workers and hosts do the calls that need no version in memory, while
 // any of them are free and the session has other calls. If nobody else is at work when the update is due, the session
 // does those calls before it: then the version is still in memory, and nothing that was published has to be read.
-func (t *train) callsNow(ctx workflow.Context, s *session, it *iteration.Iteration, o *beside, calls []iteration.Call) ([]iteration.Call, error) {
+func (t *train) callsNow(ctx workflow.Context, s *session, it *iteration.Iteration, o *beside,
+	calls []iteration.Call) ([]iteration.Call, error) {
 	own, others := apart(calls)
 	if len(others) == 0 {
 		return own, nil

@@ -97,7 +97,8 @@ func (t *train) rollBack(ctx workflow.Context) error {
 	return nil
 }
 
-// turned are settings with the knobs of a rollback turned, and what that was in words. A knob that these settings do not have, or that would leave its range,
+// turned are settings with the knobs of a rollback turned, and what that was in words. A knob that these settings do not have,
+// or that would leave its range,
 // stays, and the words say so.
 func turned(s spec.Settings, knobs []collapse.Knob) (spec.Settings, []string) {
 	var words []string

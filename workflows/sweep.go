@@ -130,7 +130,8 @@ const quiet = time.Minute
 // committed iteration. Cancelled itself, the sweep waits for them and writes the table of
 // what there is.
 func (w *Workflows) Sweep(ctx workflow.Context, input json.RawMessage, carry *SweepCarry) (*SweepResult, error) {
-	s := &sweeping{Workflows: w, id: workflow.GetInfo(ctx).WorkflowExecution.ID, made: map[string]bool{}, labels: map[string]*trial{}, adding: workflow.NewMutex(ctx)}
+	s := &sweeping{Workflows: w, id: workflow.GetInfo(ctx).WorkflowExecution.ID, made: map[string]bool{}, labels: map[string]*trial{},
+		adding: workflow.NewMutex(ctx)}
 	s.root, _ = workflow.NewDisconnectedContext(ctx)
 	if carry != nil {
 		s.SweepCarry = *carry

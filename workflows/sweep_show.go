@@ -59,7 +59,8 @@ func (c *SweepCounts) of(state sweep.State) *int {
 // String lists the states that trials are in.
 func (c SweepCounts) String() string {
 	var parts []string
-	for _, state := range []sweep.State{sweep.Done, sweep.Stopped, sweep.Failed, sweep.Dropped, sweep.Cancelled, sweep.Terminated, sweep.Running, sweep.Waiting, sweep.Paused, sweep.Pending} {
+	for _, state := range []sweep.State{sweep.Done, sweep.Stopped, sweep.Failed, sweep.Dropped, sweep.Cancelled, sweep.Terminated,
+		sweep.Running, sweep.Waiting, sweep.Paused, sweep.Pending} {
 		if n := *c.of(state); n > 0 {
 			name := string(state)
 			if state == sweep.Waiting {
@@ -168,7 +169,8 @@ func (s *sweeping) page(of PageOf) (TablePage, error) {
 	if of.Offset < 0 || of.Limit < 0 || of.Limit > pageMaximum {
 		return TablePage{}, fmt.Errorf("offset %d, limit %d: both are at least 0, and the limit at most %d", of.Offset, of.Limit, pageMaximum)
 	}
-	out := TablePage{Sweep: s.id, Phase: s.phase, Counts: s.counts(), Metrics: s.definition.Metrics, Offset: of.Offset, Rows: []TrialLine{}, Settings: []sweep.SettingRow{}}
+	out := TablePage{Sweep: s.id, Phase: s.phase, Counts: s.counts(), Metrics: s.definition.Metrics, Offset: of.Offset,
+		Rows: []TrialLine{}, Settings: []sweep.SettingRow{}}
 	for i := of.Offset; i < min(of.Offset+of.Limit, len(s.trials)); i++ {
 		out.Rows = append(out.Rows, s.line(s.trials[i]))
 	}

@@ -91,7 +91,8 @@ func (w *work) scoresAgree(ctx context.Context, p *model.Scorer, b batch.MicroBa
 
 // updatesAgree has each device compute the gradient of the same micro-batches, as the only shard of an
 // update that has any. Programs without shards compute gradients on the first device alone.
-func updatesAgree[M any](ctx context.Context, w *work, named string, p *model.Programs, batches []batch.MicroBatch, begin func([]batch.MicroBatch) (*model.Gradient[M], error)) error {
+func updatesAgree[M any](ctx context.Context, w *work, named string, p *model.Programs, batches []batch.MicroBatch,
+	begin func([]batch.MicroBatch) (*model.Gradient[M], error)) error {
 	n := w.engine.device.Count()
 	if n == 1 || !p.Shapes().Sharded {
 		return nil

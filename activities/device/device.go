@@ -58,7 +58,8 @@ func (d *Device) beginTurn(ctx context.Context, of activities.Run) (w *work, don
 }
 
 // beginWith takes the lease for a run, whose context read gives.
-func (d *Device) beginWith(ctx context.Context, of activities.Run, read func() (*run.Context, error)) (w *work, done func(*error), err error) {
+func (d *Device) beginWith(ctx context.Context, of activities.Run,
+	read func() (*run.Context, error)) (w *work, done func(*error), err error) {
 	return d.beginBy(ctx, of, d.Engine.acquire, read)
 }
 

@@ -76,7 +76,8 @@ func (d *Device) Generate(ctx context.Context, in activities.GenerateInput) (_ a
 
 // sample samples a turn of some of a rollout's rows by a policy. Their contexts are given, and the
 // contexts' keys and values where they are kept.
-func (w *work) sample(ctx context.Context, policy *model.State, task *run.Task, in activities.GenerateInput, rows []episode.GenerateRow, contexts [][]int32, kept *model.Kept) error {
+func (w *work) sample(ctx context.Context, policy *model.State, task *run.Task, in activities.GenerateInput, rows []episode.GenerateRow,
+	contexts [][]int32, kept *model.Kept) error {
 	p, err := w.engine.programsFor(w.Context, in.Policy.Run, w.Shapes(task, in.Turn))
 	if err != nil {
 		return err

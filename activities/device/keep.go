@@ -59,7 +59,8 @@ func (e *Engine) dropKeptPiece(from int) {
 // keep gives the keys and values of the contexts of a piece's rows, of which the first is row
 // from. It continues what is kept of the turn before, or makes the appends of all turns. lengths
 // are those of the contexts at the start of each turn.
-func (w *work) keep(ctx context.Context, task *run.Task, in activities.GenerateInput, from int, rows []episode.GenerateRow, contexts [][]int32, lengths [][]int) (*model.Kept, error) {
+func (w *work) keep(ctx context.Context, task *run.Task, in activities.GenerateInput, from int, rows []episode.GenerateRow,
+	contexts [][]int32, lengths [][]int) (*model.Kept, error) {
 	alive := make([]bool, len(rows))
 	for i, row := range rows {
 		if row.Restart && in.Turn > 1 {

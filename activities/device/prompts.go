@@ -13,7 +13,8 @@ import (
 
 // contexts puts together each row's recorded ids up to this turn's sample. lengths are how many
 // they were at the start of each turn, this one included.
-func contexts(ctx context.Context, rc *run.Context, s store.Store, task *run.Task, in activities.GenerateInput) (rows []episode.GenerateRow, contexts [][]int32, lengths [][]int, err error) {
+func contexts(ctx context.Context, rc *run.Context, s store.Store, task *run.Task,
+	in activities.GenerateInput) (rows []episode.GenerateRow, contexts [][]int32, lengths [][]int, err error) {
 	wave, err := recorded.Wave(ctx, s, in.Rollout.Wave, in.Turn, in.Turns)
 	if err != nil {
 		return nil, nil, nil, err
@@ -28,7 +29,8 @@ func contexts(ctx context.Context, rc *run.Context, s store.Store, task *run.Tas
 		}
 		rows, contexts, err = firstPrompts(rc, task, in.Policy.Branch, in.Rollout, answers)
 		for i := range rows { // others begin in a later wave or, as branches, in a later turn
-			rows[i].Alive = rows[i].Alive && task.Samples(int(rows[i].Member), in.Turn) && task.Trees.Wave(int(rows[i].Member)) == in.Rollout.Wave && (wave.Playing == nil || wave.Playing[i])
+			rows[i].Alive = rows[i].Alive && task.Samples(int(rows[i].Member), in.Turn) &&
+				task.Trees.Wave(int(rows[i].Member)) == in.Rollout.Wave && (wave.Playing == nil || wave.Playing[i])
 		}
 		return rows, contexts, [][]int{lengthsOf(contexts)}, err
 	}
@@ -48,7 +50,8 @@ func contexts(ctx context.Context, rc *run.Context, s store.Store, task *run.Tas
 			contexts[r] = append(contexts[r], g.PromptIDs...)
 			before[r] = len(contexts[r])
 			contexts[r] = append(contexts[r], g.SampledIDs...)
-			rows[r] = episode.GenerateRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive && !st.Done, PromptIDs: st.NextIDs, Restart: st.NextRestart}
+			rows[r] = episode.GenerateRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive && !st.Done, PromptIDs: st.NextIDs,
+				Restart: st.NextRestart}
 			if !task.Samples(int(g.Member), in.Turn) {
 				rows[r].Alive, rows[r].PromptIDs = false, nil
 			}
@@ -76,7 +79,8 @@ func lengthsOf(rows [][]int32) []int {
 // context. The prompt comes from the group's address, so it is the same for all
 // members. A row whose foreign environment broke at the beginning is padding, with the prompt of a
 // member whose environment did not.
-func firstPrompts(rc *run.Context, s *run.Task, branch int, r activities.Rollout, answers run.Answers) ([]episode.GenerateRow, [][]int32, error) {
+func firstPrompts(rc *run.Context, s *run.Task, branch int, r activities.Rollout,
+	answers run.Answers) ([]episode.GenerateRow, [][]int32, error) {
 	var rows []episode.GenerateRow
 	var contexts [][]int32
 	broken := map[int32]bool{}

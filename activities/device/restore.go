@@ -121,7 +121,8 @@ func (d *Device) lend(ctx context.Context, w *work, u logEntry, others map[strin
 // startingPoint makes the engine hold the latest state it can without
 // recomputing: the goal itself, a version or a part of an update on the way, or the stored
 // one. It gives the index of the first update to apply.
-func (w *work) startingPoint(ctx context.Context, s store.Store, in activities.RestoreInput, goal string, log updateLog, out *activities.RestoreResult) (int, error) {
+func (w *work) startingPoint(ctx context.Context, s store.Store, in activities.RestoreInput, goal string, log updateLog,
+	out *activities.RestoreResult) (int, error) {
 	at, err := w.engine.begunOf(in, log)
 	if err != nil {
 		return 0, err

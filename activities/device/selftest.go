@@ -130,7 +130,8 @@ func (w *work) repeatsGeneration(ctx context.Context, p *model.Programs, in mode
 
 // repeats computes something on two probes, which are alike, and compares what it tells and
 // the states that it leaves.
-func (w *work) repeats(ctx context.Context, what string, p *model.Programs, compute func(probe *model.State) (told string, left *model.State, err error)) error {
+func (w *work) repeats(ctx context.Context, what string, p *model.Programs,
+	compute func(probe *model.State) (told string, left *model.State, err error)) error {
 	var got [2]string
 	for i := range got {
 		var err error

@@ -56,7 +56,8 @@ func (w *work) hashed(ctx context.Context, v activities.Version, files []store.F
 	if err != nil {
 		return nil, err
 	}
-	return &activities.BegunSnapshot{Snapshot: store.SnapshotRef{Version: v.Version, Dir: folder.Dir, Files: folder.Files, State: w.engine.fingerprint}}, nil
+	return &activities.BegunSnapshot{Snapshot: store.SnapshotRef{Version: v.Version, Dir: folder.Dir, Files: folder.Files,
+		State: w.engine.fingerprint}}, nil
 }
 
 // send stores files from the first one that is not sent, as many as fit into a piece of so

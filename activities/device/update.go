@@ -146,9 +146,10 @@ type update struct {
 // readUpdate reads an update's batch and prepares its programs.
 func (w *work) readUpdate(ctx context.Context, s store.Store, in activities.UpdateInput) (*update, error) {
 	u := &update{
-		microBatch: w.Train.Update.MicroBatch, shards: max(w.Train.Update.Shards, 1), knobs: in.Settings.Update, divisor: divisor(w.Context, in.Settings.Update),
-		settings: modelSettings(in.Settings, in.Settings.Update.Rate(in.Policy.Version, w.Train.Iterations)), value: criticSettings(in.Settings), values: w.Train.Credit.Values(),
-		prefer: prmSettings(in.Settings),
+		microBatch: w.Train.Update.MicroBatch, shards: max(w.Train.Update.Shards, 1), knobs: in.Settings.Update,
+		divisor:  divisor(w.Context, in.Settings.Update),
+		settings: modelSettings(in.Settings, in.Settings.Update.Rate(in.Policy.Version, w.Train.Iterations)),
+		value:    criticSettings(in.Settings), values: w.Train.Credit.Values(), prefer: prmSettings(in.Settings),
 	}
 	var err error
 	if u.rows, err = w.ReadBatch(ctx, s, in.Batch); err != nil {

@@ -72,7 +72,8 @@ func (d *Device) log(ctx context.Context, in activities.RestoreInput) (goal stri
 		made = append(made[:len(made):len(made)], *in.Pending)
 	}
 	for _, p := range made {
-		log.updates = append(log.updates, logEntry{run: in.Version.Run, branch: in.Version.Branch, iteration: in.Version.Version, before: goal, after: p.State, batch: p.Batch, settings: p.Settings})
+		log.updates = append(log.updates, logEntry{run: in.Version.Run, branch: in.Version.Branch, iteration: in.Version.Version,
+			before: goal, after: p.State, batch: p.Batch, settings: p.Settings})
 		goal = p.State
 	}
 	return goal, log, nil

@@ -65,9 +65,12 @@ func (d *Device) WarmStart(ctx context.Context, in activities.WarmStartInput) (_
 		return activities.WarmStartResult{}, fmt.Errorf("the spec names no starter and no model: %w", activities.ErrModelInvalid)
 	}
 	identity := starterIdentity{
-		Starter: t.Policy.Starter, WarmStart: t.Policy.WarmStart, Environment: t.Environment, Think: t.Rollout.Think, Subgoals: t.Rollout.Subgoals,
-		ContextTurns: t.Rollout.ContextTurns, MaxNewTokens: t.Rollout.MaxNewTokens, PromptTokens: t.Rollout.PromptTokens, Protocol: t.Rollout.Protocol,
-		MicroBatch: t.Update.MicroBatch, ComputeDtype: t.Policy.ComputeDtype, Recompute: t.Update.Recompute, Fingerprint: d.Engine.Info().Fingerprint,
+		Starter: t.Policy.Starter, WarmStart: t.Policy.WarmStart, Environment: t.Environment, Think: t.Rollout.Think,
+		Subgoals:     t.Rollout.Subgoals,
+		ContextTurns: t.Rollout.ContextTurns, MaxNewTokens: t.Rollout.MaxNewTokens, PromptTokens: t.Rollout.PromptTokens,
+		Protocol:   t.Rollout.Protocol,
+		MicroBatch: t.Update.MicroBatch, ComputeDtype: t.Policy.ComputeDtype, Recompute: t.Update.Recompute,
+		Fingerprint: d.Engine.Info().Fingerprint,
 	}
 	if in.Base != nil {
 		identity.Base, identity.LoRA = in.Base.Digest, t.Policy.LoRA
@@ -123,7 +126,8 @@ func (d *Device) findStarter(ctx context.Context, place string, steps int) (out 
 
 // beginStarter is begin for a run that has no version 0 yet. files are the small files of the
 // model that is trained.
-func (d *Device) beginStarter(ctx context.Context, in activities.WarmStartInput, t spec.Train) (w *work, files map[string][]byte, done func(*error), err error) {
+func (d *Device) beginStarter(ctx context.Context, in activities.WarmStartInput,
+	t spec.Train) (w *work, files map[string][]byte, done func(*error), err error) {
 	if in.Base == nil {
 		t.Policy.LoRA = nil // the starter is the base model: all its weights are taught
 	}
@@ -310,7 +314,8 @@ func (w *work) putChunk(ctx context.Context, s store.Store, place string, steps 
 
 // putStarter stores the finished starter as a model and notes it under its
 // identity, for other runs.
-func (w *work) putStarter(ctx context.Context, s store.Store, place string, in activities.WarmStartInput, imported map[string][]byte) (*store.Ref, error) {
+func (w *work) putStarter(ctx context.Context, s store.Store, place string, in activities.WarmStartInput,
+	imported map[string][]byte) (*store.Ref, error) {
 	files, err := w.engine.state.Files(model.SnapshotFile)
 	if err != nil {
 		return nil, err
@@ -332,7 +337,8 @@ func (w *work) putStarter(ctx context.Context, s store.Store, place string, in a
 
 // putTrained stores what a warm start has trained: adapters beside their base model, or a whole
 // model with the small files of the one that it was.
-func (w *work) putTrained(ctx context.Context, s store.Store, in activities.WarmStartInput, files []store.FolderFile, imported map[string][]byte) (store.Ref, error) {
+func (w *work) putTrained(ctx context.Context, s store.Store, in activities.WarmStartInput, files []store.FolderFile,
+	imported map[string][]byte) (store.Ref, error) {
 	if w.Config.Adapted() {
 		base, err := run.ReadIndex(ctx, s, *in.Base)
 		if err != nil {

@@ -46,13 +46,14 @@ func (h *Host) Ask(ctx context.Context, in activities.AskInput) (_ activities.As
 	if err != nil {
 		return activities.AskResult{}, err
 	}
-	ref, err := tables.First(ctx, h.Store, run.Dir(in.Run, in.Branch, in.Rollout), run.TurnName(in.Rollout, in.Turn, "answers"), question, func() ([]run.AnswerRow, error) {
-		if err := h.ask(ctx, rc, task, asking); err != nil {
-			return nil, err
-		}
-		// What is stored counts for good: answers of an environment that has to be fixed are not.
-		return asking.rows, asking.check(rc, task)
-	})
+	ref, err := tables.First(ctx, h.Store, run.Dir(in.Run, in.Branch, in.Rollout), run.TurnName(in.Rollout, in.Turn, "answers"), question,
+		func() ([]run.AnswerRow, error) {
+			if err := h.ask(ctx, rc, task, asking); err != nil {
+				return nil, err
+			}
+			// What is stored counts for good: answers of an environment that has to be fixed are not.
+			return asking.rows, asking.check(rc, task)
+		})
 	if err != nil {
 		return activities.AskResult{}, err
 	}

@@ -50,7 +50,8 @@ func (h *Host) Choose(ctx context.Context, in activities.ChooseInput) (_ activit
 }
 
 // fork stores where the rows of the wave after this one begin.
-func (h *Host) fork(ctx context.Context, rc *run.Context, task *run.Task, in activities.ChooseInput, turns []episode.Turn, start time.Time) (out activities.ChooseResult, err error) {
+func (h *Host) fork(ctx context.Context, rc *run.Context, task *run.Task, in activities.ChooseInput, turns []episode.Turn,
+	start time.Time) (out activities.ChooseResult, err error) {
 	if in.Turns[len(in.Turns)-1].Forks != nil || len(turns[0].Generate) != task.Rows() {
 		return out, fmt.Errorf("branches are drawn once after a wave of %d groups of %d: %w", task.Groups, task.Members, store.ErrInvalid)
 	}

@@ -84,7 +84,8 @@ func (h *Host) credit(ctx context.Context, in activities.CreditInput) (activitie
 // batch is what an iteration learns from: the selected rows of its part of the rollout that are
 // worth a step, replayed rows and supervised ones. It is empty if no selected row is worth a step, or if
 // only successes are wanted and none exists. With passes it holds one pass's rows.
-func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditInput, all []episode.TrajectoryRow, past []credit.StateValue, agents []run.AgentRow, branches []episode.BranchRow) ([]batch.Row, passes, activities.Metrics, error) {
+func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditInput, all []episode.TrajectoryRow,
+	past []credit.StateValue, agents []run.AgentRow, branches []episode.BranchRow) ([]batch.Row, passes, activities.Metrics, error) {
 	var none passes
 	scores, err := run.SideTable[episode.ScoreRow](ctx, h.Store, in.Scores, "scores")
 	if err != nil {
@@ -162,7 +163,8 @@ func origin(in activities.CreditInput) int {
 }
 
 // worthAStep leaves out the rows that the signal calls not worth a step, and counts them.
-func worthAStep(rows []episode.TrajectoryRow, scores []episode.ScoreRow, signal *run.TrainingSignal) ([]episode.TrajectoryRow, []episode.ScoreRow) {
+func worthAStep(rows []episode.TrajectoryRow, scores []episode.ScoreRow,
+	signal *run.TrainingSignal) ([]episode.TrajectoryRow, []episode.ScoreRow) {
 	if signal.Worth == nil {
 		return rows, scores
 	}
@@ -175,7 +177,8 @@ func worthAStep(rows []episode.TrajectoryRow, scores []episode.ScoreRow, signal 
 
 // sharedPart takes the rows that an iteration learns from, and their scores, if it shares the
 // rollout: all of them, or its own groups.
-func sharedPart(rc *run.Context, r *store.RolloutRef, rows []episode.TrajectoryRow, scores []episode.ScoreRow) ([]episode.TrajectoryRow, []episode.ScoreRow, error) {
+func sharedPart(rc *run.Context, r *store.RolloutRef, rows []episode.TrajectoryRow,
+	scores []episode.ScoreRow) ([]episode.TrajectoryRow, []episode.ScoreRow, error) {
 	if len(scores) != len(rows) {
 		return nil, nil, fmt.Errorf("%d scores for %d selected rows: %w", len(scores), len(rows), store.ErrInvalid)
 	}
@@ -194,11 +197,13 @@ func sharedPart(rc *run.Context, r *store.RolloutRef, rows []episode.TrajectoryR
 
 // batchRows lays the training signal of trajectories out in the batch's rows, one a
 // stretch. trained says which turns the update learns from, [rows][turns]; nil is all.
-func batchRows(rc *run.Context, rows []episode.TrajectoryRow, l run.TrainingSignal, scores []episode.ScoreRow, trained [][]bool, origin int) []batch.Row {
+func batchRows(rc *run.Context, rows []episode.TrajectoryRow, l run.TrainingSignal, scores []episode.ScoreRow, trained [][]bool,
+	origin int) []batch.Row {
 	width := rc.Shapes(rc.Training, 1).Sequence
 	var out []batch.Row
 	for _, p := range episode.Stretches(rows) {
-		r := batch.Row{Row: p.Row, Origin: int32(origin), Length: int32(len(p.Ids)), IDs: make([]int32, width), Turns: make([]int32, width), Mask: make([]bool, width)}
+		r := batch.Row{Row: p.Row, Origin: int32(origin), Length: int32(len(p.Ids)), IDs: make([]int32, width), Turns: make([]int32, width),
+			Mask: make([]bool, width)}
 		copy(r.IDs, p.Ids)
 		copy(r.Turns, p.Turns)
 		copy(r.Mask, p.Sampled)

@@ -72,7 +72,8 @@ func (h *Host) Drifts(ctx context.Context, r activities.Run, m *store.Manifest) 
 }
 
 // drifts does so for the turns of one round.
-func (h *Host) drifts(ctx context.Context, rc *run.Context, in activities.AskInput, turns []store.TurnRefs) (drifts []Drift, compared int, err error) {
+func (h *Host) drifts(ctx context.Context, rc *run.Context, in activities.AskInput,
+	turns []store.TurnRefs) (drifts []Drift, compared int, err error) {
 	if len(turns) == 0 || turns[0].Opening == nil {
 		return nil, 0, nil
 	}

@@ -91,9 +91,9 @@ func (h *Host) Measure(ctx context.Context, in activities.MeasureInput) (_ activ
 		return activities.MeasureResult{}, err
 	}
 	result := EvaluationResult{
-		Format: evaluationFormat, Suite: *task.Suite, State: in.State, ComputeDtype: rc.Train.Policy.ComputeDtype, PassRows: rc.Train.Rollout.PassRows,
-		SharedPrompts: rc.Train.Rollout.SharedPrompts(task.Suite.Rows(), task.Suite.Samples),
-		Fingerprint:   in.Fingerprint, Metrics: metrics, Trajectories: table.Content,
+		Format: evaluationFormat, Suite: *task.Suite, State: in.State, ComputeDtype: rc.Train.Policy.ComputeDtype,
+		PassRows: rc.Train.Rollout.PassRows, SharedPrompts: rc.Train.Rollout.SharedPrompts(task.Suite.Rows(), task.Suite.Samples),
+		Fingerprint: in.Fingerprint, Metrics: metrics, Trajectories: table.Content,
 	}
 	if result.LoRA = rc.Train.Policy.LoRA; result.LoRA != nil {
 		base, err := run.ReadIndex(ctx, h.Store, in.Run.Base)

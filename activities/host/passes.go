@@ -17,7 +17,8 @@ type passes struct {
 
 // nextPass corrects the signal of rows for a pass after the first, and gives the rows' scores in the
 // state with which the pass begins.
-func (h *Host) nextPass(ctx context.Context, in activities.CreditInput, rows []episode.TrajectoryRow, signal *run.TrainingSignal, of *passes) ([]episode.ScoreRow, error) {
+func (h *Host) nextPass(ctx context.Context, in activities.CreditInput, rows []episode.TrajectoryRow, signal *run.TrainingSignal,
+	of *passes) ([]episode.ScoreRow, error) {
 	scores := func(ref store.Ref) ([]episode.ScoreRow, error) {
 		table, err := run.SideTable[episode.ScoreRow](ctx, h.Store, &ref, "scores of a pass")
 		return run.ScoresOf(rows, table), err

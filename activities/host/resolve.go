@@ -95,7 +95,8 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 			return activities.ResolveResult{}, err
 		}
 	}
-	out := activities.ResolveResult{Spec: ref, Plan: PlanOf(t), Location: h.Store.Location(store.RunDir(in.Run)), SearchAttributes: h.Attributes != nil && h.Attributes(ctx)}
+	out := activities.ResolveResult{Spec: ref, Plan: PlanOf(t), Location: h.Store.Location(store.RunDir(in.Run)),
+		SearchAttributes: h.Attributes != nil && h.Attributes(ctx)}
 	if out.Warnings, err = run.Unasked(t); err != nil {
 		return activities.ResolveResult{}, err
 	}
@@ -249,8 +250,10 @@ func PlanOf(t spec.Train) activities.Plan {
 	p := activities.Plan{
 		Iterations: t.Iterations, Turns: t.Rollout.Turns, Rows: t.Rollout.Slots(), Environment: t.Environment.String(),
 		Snapshot: t.Snapshot, EvaluateEvery: t.Evaluation.Every, ActivitySeconds: t.Limits.ActivitySeconds, StepFailures: t.Limits.Failures(),
-		Freshness: t.Freshness, Diagnostics: t.Diagnostics, Report: t.Report.AtEnd, Collapse: t.Collapse, Settings: spec.SettingsOf(t), Schedule: t.Schedule, WarmStartSteps: t.Policy.WarmStart.Steps,
-		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0, Foreign: t.Environment.Foreign(), Judged: t.Judged(), Search: t.Rollout.Search, Expansions: t.Rollout.TreesOf().Expansions,
+		Freshness: t.Freshness, Diagnostics: t.Diagnostics, Report: t.Report.AtEnd, Collapse: t.Collapse, Settings: spec.SettingsOf(t),
+		Schedule: t.Schedule, WarmStartSteps: t.Policy.WarmStart.Steps,
+		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0, Foreign: t.Environment.Foreign(), Judged: t.Judged(),
+		Search: t.Rollout.Search, Expansions: t.Rollout.TreesOf().Expansions,
 		StopTokens: t.Stop.SampledTokens, StopSuccess: t.Stop.Success, Lag: t.Rollout.Lag,
 	}
 	if t.Rollout.Workers > 1 {

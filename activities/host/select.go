@@ -87,7 +87,8 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 			}
 		}
 		ref, err := tables.Put(ctx, h.Store, dir, "everything", rows)
-		return activities.SelectResult{Trajectories: ref, Rows: len(episode.Live(rows)), Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, err
+		return activities.SelectResult{Trajectories: ref, Rows: len(episode.Live(rows)),
+			Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, err
 	}
 	past, err := run.ReadTable[run.TextRow](ctx, h.Store, in.Tables, activities.TextsTable)
 	if err != nil {
@@ -188,7 +189,9 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 // rounds reads the rounds of a rollout as trajectories: groups and rows of a later
 // one continue the index. The branches of a search come with them, nil without one, and the answers
 // of foreign environments, a round each.
-func (h *Host) rounds(ctx context.Context, task *run.Task, refs []store.TurnRefs) ([]episode.TrajectoryRow, []episode.BranchRow, []run.Answers, error) {
+func (h *Host) rounds(
+	ctx context.Context, task *run.Task, refs []store.TurnRefs,
+) ([]episode.TrajectoryRow, []episode.BranchRow, []run.Answers, error) {
 	var all []episode.TrajectoryRow
 	var branches []episode.BranchRow
 	var answers []run.Answers
@@ -224,7 +227,8 @@ func (h *Host) rounds(ctx context.Context, task *run.Task, refs []store.TurnRefs
 
 // searched counts what the rounds of a search generated and did not keep. A round has so many
 // trajectories.
-func (h *Host) searched(ctx context.Context, refs []store.TurnRefs, branches []episode.BranchRow, rows int) (out episode.Searched, err error) {
+func (h *Host) searched(ctx context.Context, refs []store.TurnRefs, branches []episode.BranchRow,
+	rows int) (out episode.Searched, err error) {
 	for round, of := range episode.Rounds(refs) {
 		var played []episode.Turn
 		for _, t := range of {

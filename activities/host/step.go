@@ -90,7 +90,8 @@ func (h *Host) answered(ctx context.Context, task *run.Task, in activities.StepI
 }
 
 // playRow answers one row's sample.
-func playRow(rc *run.Context, s *run.Task, in activities.StepInput, row *episode.StepRow, g episode.GenerateRow, history []episode.Turn) error {
+func playRow(rc *run.Context, s *run.Task, in activities.StepInput, row *episode.StepRow, g episode.GenerateRow,
+	history []episode.Turn) error {
 	a := rc.Address(s, in.Branch, in.Rollout, int(g.Group), int(g.Member))
 	env := s.Env(int(g.Group))
 	actions := make([][]string, len(history))

@@ -16,7 +16,8 @@ import (
 // the solver's episodes, or successes of the policy, which are those of the rollout and those
 // that the replay buffer has. Which ones is drawn from the iteration's address, without
 // repetition.
-func supervise(rc *run.Context, in activities.CreditInput, out []batch.Row, all []episode.TrajectoryRow, buffer []batch.Row, metrics activities.Metrics) ([]batch.Row, error) {
+func supervise(rc *run.Context, in activities.CreditInput, out []batch.Row, all []episode.TrajectoryRow, buffer []batch.Row,
+	metrics activities.Metrics) ([]batch.Row, error) {
 	s, at := in.Settings.Update.Supervised, rc.Drawn(draw.Supervised, in.Branch, in.Iteration)
 	like, wanted := out[0], s.Rows(len(out))
 	var added []batch.Row

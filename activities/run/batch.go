@@ -109,7 +109,8 @@ type turnColumn struct {
 // columnsOfTurns are the columns that an update's settings give each turn.
 func columnsOfTurns(u spec.Update) (out []turnColumn) {
 	if len(u.ClipTurns) > 0 {
-		out = append(out, turnColumn{batch.ClipLow, func(turn int) float64 { return u.Clip(turn).Low }}, turnColumn{batch.ClipHigh, func(turn int) float64 { return u.Clip(turn).High }})
+		out = append(out, turnColumn{batch.ClipLow, func(turn int) float64 { return u.Clip(turn).Low }},
+			turnColumn{batch.ClipHigh, func(turn int) float64 { return u.Clip(turn).High }})
 	}
 	if u.KLFirstTurn > 0 {
 		out = append(out, turnColumn{batch.KLCoefficients, u.KL})

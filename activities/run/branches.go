@@ -70,7 +70,8 @@ func Memory(ctx context.Context, s store.Store, m search.Method, from activities
 }
 
 // Remember is Memory after a rollout of whole groups, with the metrics of the rollout's own.
-func Remember(t *Task, before []search.Branched, rows []episode.TrajectoryRow, branches []episode.BranchRow) ([]search.Branched, activities.Metrics) {
+func Remember(t *Task, before []search.Branched, rows []episode.TrajectoryRow,
+	branches []episode.BranchRow) ([]search.Branched, activities.Metrics) {
 	if t.Method.Remember == nil {
 		return nil, nil
 	}

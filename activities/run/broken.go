@@ -36,7 +36,8 @@ func Drop(rows []episode.TrajectoryRow, broken []BrokenRow, members int) []Broke
 			b = BrokenRow{Row: r.Row, Turn: -1, Message: fmt.Sprintf("left out with its group: %d of %d members are left", n, members)}
 		}
 		out = append(out, b)
-		rows[i] = episode.TrajectoryRow{Row: r.Row, Group: r.Group, Member: r.Member, Environment: r.Environment, StateKeys: r.StateKeys[:1], Dropped: true}
+		rows[i] = episode.TrajectoryRow{Row: r.Row, Group: r.Group, Member: r.Member, Environment: r.Environment, StateKeys: r.StateKeys[:1],
+			Dropped: true}
 	}
 	return out
 }

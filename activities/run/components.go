@@ -64,7 +64,8 @@ func newModules(t spec.Train) ([]rewards.Module, error) {
 // rows, and measures thoughts if the spec asks for that. past are the texts of the iteration
 // before, verdicts those of the judge that a module reads. It returns nothing for a spec that asks
 // for neither.
-func Reward(rc *Context, settings spec.Settings, task *Task, branch int, rollout activities.Rollout, rows []episode.TrajectoryRow, past []TextRow, verdicts Verdicts) (Rewarded, error) {
+func Reward(rc *Context, settings spec.Settings, task *Task, branch int, rollout activities.Rollout, rows []episode.TrajectoryRow,
+	past []TextRow, verdicts Verdicts) (Rewarded, error) {
 	out := Rewarded{Metrics: activities.Metrics{}}
 	if len(rc.Modules) == 0 && !rc.Train.Diagnostics.Thoughts {
 		return out, nil

@@ -92,7 +92,8 @@ func (l *CreditInput) Scored(rows []episode.TrajectoryRow, scores []episode.Scor
 	}
 	for i, s := range scores {
 		n := rows[i].Sampled()
-		if s.Row != rows[i].Row || len(s.LogProbs) != n || len(s.Entropies) != n || reference && len(s.RefLogProbs) != n || c.Second() && len(s.Values) != n*c.Values() {
+		if s.Row != rows[i].Row || len(s.LogProbs) != n || len(s.Entropies) != n || reference && len(s.RefLogProbs) != n || c.Second() &&
+			len(s.Values) != n*c.Values() {
 			return fmt.Errorf("scores of row %d do not fit its trajectory: %w", rows[i].Row, store.ErrInvalid)
 		}
 		l.Old = append(l.Old, l.spread(i, s.LogProbs))
@@ -170,7 +171,8 @@ type TrainingSignal struct {
 
 // Keep leaves out the rows that are not marked, [rows].
 func (s *TrainingSignal) Keep(marked []bool) {
-	s.Advantages, s.Returns, s.Learns, s.Worth = Kept(s.Advantages, marked), Kept(s.Returns, marked), Kept(s.Learns, marked), Kept(s.Worth, marked)
+	s.Advantages, s.Returns = Kept(s.Advantages, marked), Kept(s.Returns, marked)
+	s.Learns, s.Worth = Kept(s.Learns, marked), Kept(s.Worth, marked)
 }
 
 // Kept are the rows that are marked; nil for nil.
@@ -192,7 +194,8 @@ func Kept[T any](rows []T, marked []bool) []T {
 //
 // A value or a log-prob that is not finite makes every advantage NaN: the update
 // then skips its step, and counts it.
-func (l *CreditInput) TrainingSignal(settings spec.Settings, rows []episode.TrajectoryRow, past []credit.StateValue) (TrainingSignal, error) {
+func (l *CreditInput) TrainingSignal(settings spec.Settings, rows []episode.TrajectoryRow,
+	past []credit.StateValue) (TrainingSignal, error) {
 	c, u := settings.Credit, settings.Update
 	out := TrainingSignal{Metrics: activities.Metrics{}}
 	advantages, returns, err := l.credit(c, u, past, out.Metrics)
@@ -312,7 +315,8 @@ func filled(lengths []int, v float64) [][]float64 {
 
 // credit applies an algorithm: advantages and, with a critic, returns,
 // [rows][tokens].
-func (l *CreditInput) credit(c spec.Credit, u spec.Update, past []credit.StateValue, metrics activities.Metrics) (advantages, returns [][]float64, err error) {
+func (l *CreditInput) credit(c spec.Credit, u spec.Update, past []credit.StateValue,
+	metrics activities.Metrics) (advantages, returns [][]float64, err error) {
 	if l.Tokens, err = l.rewarded(c, u, metrics); err != nil {
 		return nil, nil, err
 	}

@@ -25,7 +25,8 @@ var kinds = []struct {
 }{
 	{activities.KindSpecDiffers, []error{activities.ErrSpecDiffers}},
 	{activities.KindModelInvalid, []error{
-		activities.ErrModelInvalid, tokenizer.ErrFiles, tokenizer.ErrVocabulary, tokenizer.ErrNoTemplate, tokenizer.ErrTemplate, tokenizer.ErrRewritten,
+		activities.ErrModelInvalid, tokenizer.ErrFiles, tokenizer.ErrVocabulary, tokenizer.ErrNoTemplate, tokenizer.ErrTemplate,
+		tokenizer.ErrRewritten,
 	}},
 	{activities.KindDivergence, []error{store.ErrDivergence}},
 	{activities.KindArtifactAltered, []error{store.ErrAltered}},

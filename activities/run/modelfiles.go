@@ -80,7 +80,8 @@ func PutIndex(ctx context.Context, s store.Store, m store.ModelRef) (store.Ref, 
 
 // ModelError adds to an error about the contents of a model's files that they are the cause.
 func ModelError(err error) error {
-	for _, kind := range []error{model.ErrTensors, model.ErrConfig, safetensors.ErrFormat, safetensors.ErrDType, safetensors.ErrNotFinite, fs.ErrNotExist} {
+	for _, kind := range []error{model.ErrTensors, model.ErrConfig, safetensors.ErrFormat, safetensors.ErrDType, safetensors.ErrNotFinite,
+		fs.ErrNotExist} {
 		if errors.Is(err, kind) {
 			return fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
 		}

@@ -32,7 +32,8 @@ type CorrectionRow struct {
 // Corrections computes those of a pass from the scores of the selected rows before the pass
 // before, and after it. last are those of that pass; nil if it was the first. A log-prob that is
 // not finite makes every correction NaN, as it does with advantages.
-func Corrections(rows []episode.TrajectoryRow, before, after []episode.ScoreRow, last []CorrectionRow, updated int, p spec.Passes) ([]CorrectionRow, error) {
+func Corrections(rows []episode.TrajectoryRow, before, after []episode.ScoreRow, last []CorrectionRow, updated int,
+	p spec.Passes) ([]CorrectionRow, error) {
 	if len(before) != len(rows) || len(after) != len(rows) || last != nil && len(last) != len(rows) {
 		return nil, fmt.Errorf("%d rows have %d scores before the pass, %d after it and %d corrections: %w", len(rows), len(before), len(after), len(last), store.ErrInvalid)
 	}
@@ -45,7 +46,8 @@ func Corrections(rows []episode.TrajectoryRow, before, after []episode.ScoreRow,
 		if m[i] = 1; last != nil {
 			m[i] = last[i].Correction
 		}
-		was, is = append(was, ofTurn(before[i].LogProbs, r.SampledLengths, updated)), append(is, ofTurn(after[i].LogProbs, r.SampledLengths, updated))
+		was = append(was, ofTurn(before[i].LogProbs, r.SampledLengths, updated))
+		is = append(is, ofTurn(after[i].LogProbs, r.SampledLengths, updated))
 	}
 	low, high := p.Clip()
 	order := methods.Order(p.Order)

@@ -18,7 +18,8 @@ type StateValueRow struct {
 }
 
 // ObserveStates returns the values of initial states before the iteration, and adds the table of the
-// values after it to after, unless they are the same. It uses the returns of all trajectories that were played, selected or not, without the
+// values after it to after, unless they are the same. It uses the returns of all trajectories that were played, selected or
+// not, without the
 // penalty for the distance from the reference, which only selected ones have. It does
 // nothing for an algorithm that does not read them.
 func ObserveStates(ctx context.Context, s store.Store, in activities.CreditInput, dir string,

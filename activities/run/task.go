@@ -140,13 +140,15 @@ func inWording(p envs.Protocol, wording string, maxNewTokens int) (envs.Protocol
 // trainingTask is what a run learns from.
 func trainingTask(t spec.Train) (*Task, error) {
 	r := t.Rollout
-	p, err := inWording(envs.Protocol{Think: r.Think, Subgoals: r.Subgoals, FormatPenalty: r.FormatPenalty, Penalty: envs.Penalty(r.Penalty), ContextTurns: r.ContextTurns}, r.Protocol, r.MaxNewTokens)
+	p, err := inWording(envs.Protocol{Think: r.Think, Subgoals: r.Subgoals, FormatPenalty: r.FormatPenalty,
+		Penalty: envs.Penalty(r.Penalty), ContextTurns: r.ContextTurns}, r.Protocol, r.MaxNewTokens)
 	if err != nil {
 		return nil, err
 	}
 	s := &Task{
 		Protocol: p,
-		Groups:   r.Groups, Members: r.GroupSize, Slots: r.GroupSlots(), Trees: r.TreesOf(), Method: methods.Search(r.Search), Breadth: r.SearchOf(), Turns: r.Turns, MaxNewTokens: r.MaxNewTokens, OverlongCache: r.OverlongCache, Widths: r.PromptTokens,
+		Groups:   r.Groups, Members: r.GroupSize, Slots: r.GroupSlots(), Trees: r.TreesOf(), Method: methods.Search(r.Search),
+		Breadth: r.SearchOf(), Turns: r.Turns, MaxNewTokens: r.MaxNewTokens, OverlongCache: r.OverlongCache, Widths: r.PromptTokens,
 		StopAt: r.StopAt,
 	}
 	return s, s.play(t.Environment)
@@ -154,14 +156,15 @@ func trainingTask(t spec.Train) (*Task, error) {
 
 // suiteTask is what an evaluation plays.
 func suiteTask(suite spec.Suite) (*Task, error) {
-	p, err := inWording(envs.Protocol{Think: suite.Think, Subgoals: suite.Subgoals, FormatPenalty: suite.FormatPenalty, Penalty: envs.Penalty(suite.Penalty), ContextTurns: suite.ContextTurns}, suite.Protocol, suite.MaxNewTokens)
+	p, err := inWording(envs.Protocol{Think: suite.Think, Subgoals: suite.Subgoals, FormatPenalty: suite.FormatPenalty,
+		Penalty: envs.Penalty(suite.Penalty), ContextTurns: suite.ContextTurns}, suite.Protocol, suite.MaxNewTokens)
 	if err != nil {
 		return nil, fmt.Errorf("suite %s: %w", suite.Name, err)
 	}
 	s := &Task{
 		Protocol: p,
-		Groups:   suite.Instances, Members: suite.Samples, Slots: suite.Samples, Trees: search.Trees{Trees: suite.Samples}, Turns: suite.Turns, MaxNewTokens: suite.MaxNewTokens, Widths: suite.PromptTokens,
-		StopAt: suite.StopAt, Suite: &suite,
+		Groups:   suite.Instances, Members: suite.Samples, Slots: suite.Samples, Trees: search.Trees{Trees: suite.Samples},
+		Turns: suite.Turns, MaxNewTokens: suite.MaxNewTokens, Widths: suite.PromptTokens, StopAt: suite.StopAt, Suite: &suite,
 	}
 	if err := s.play(suite.Environment); err != nil {
 		return nil, fmt.Errorf("suite %s: %w", suite.Name, err)

@@ -80,7 +80,9 @@ func ScoredOf(rc *Context, task *Task, branch int, rollout activities.Rollout, r
 		actions[k] = r.Executes(k)
 	}
 	var observations []string // before the first turn, and after each
-	_, _, err := envs.ReplayEach(env, a.Instance, a.Chance, actions, func(e envs.Episode) { observations = append(observations, e.Observation()) })
+	_, _, err := envs.ReplayEach(env, a.Instance, a.Chance, actions, func(e envs.Episode) {
+		observations = append(observations, e.Observation())
+	})
 	if err != nil {
 		return out, fmt.Errorf("row %d: %w: %w", r.Row, err, store.ErrInvalid)
 	}
@@ -152,7 +154,8 @@ func (v Verdicts) Metrics(m activities.Metrics, dropped []BrokenRow) {
 
 // of are a judge's components of a row.
 func (v Verdicts) of(row int32, components []string) ([]float64, error) {
-	if int(row) >= len(v) || !v[row].Asked || v[row].Failed != "" || !slices.Equal(v[row].Components, components) || len(v[row].Values) != len(components) {
+	if int(row) >= len(v) || !v[row].Asked || v[row].Failed != "" || !slices.Equal(v[row].Components, components) ||
+		len(v[row].Values) != len(components) {
 		return nil, fmt.Errorf("there is no verdict about row %d with the components %q: %w", row, components, store.ErrInvalid)
 	}
 	return v[row].Values, nil

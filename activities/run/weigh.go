@@ -13,7 +13,8 @@ func WeighRows(rows []batch.Row, m loss.Mismatch) (loss.Weighed, error) {
 	var turns [][]int
 	var mask [][]bool
 	for _, r := range rows {
-		old, rollout, mask = append(old, wider(r.Columns[batch.OldLogProbs])), append(rollout, wider(r.Columns[batch.RolloutLogProbs])), append(mask, r.Mask)
+		old, mask = append(old, wider(r.Columns[batch.OldLogProbs])), append(mask, r.Mask)
+		rollout = append(rollout, wider(r.Columns[batch.RolloutLogProbs]))
 		of := make([]int, len(r.Turns))
 		for t, k := range r.Turns {
 			of[t] = int(k)

@@ -138,7 +138,8 @@ func (s *Sweeps) WriteTable(ctx context.Context, in activities.WriteTableInput) 
 		rows[i] = sweep.Row{Trial: t.Label, Setting: t.Setting, Seed: t.Seed, State: r.State, Of: t.Iterations}
 		progress[i] = sweep.Progress{Points: r.Points, Ended: true}
 		telemetry[i] = trialTelemetry{
-			Trial: t.Label, Started: moment(r.Started), Ended: moment(r.Ended), LostDevices: r.LostDevices, Recomputed: r.Recomputed, Reason: r.Reason,
+			Trial: t.Label, Started: moment(r.Started), Ended: moment(r.Ended), LostDevices: r.LostDevices, Recomputed: r.Recomputed,
+			Reason: r.Reason,
 		}
 		if r.Iterations == 0 {
 			continue

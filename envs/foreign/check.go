@@ -93,7 +93,8 @@ func (c *checker) record(instances int) ([]path, error) {
 	paths := make([]path, instances)
 	for i := range paths {
 		paths[i].asked = []Asked{{
-			Instance: Number(draw.Address{Purpose: draw.Instance, Group: int64(i)}), Chance: Number(draw.Address{Purpose: draw.Chance, Group: int64(i)}),
+			Instance: Number(draw.Address{Purpose: draw.Instance, Group: int64(i)}),
+			Chance:   Number(draw.Address{Purpose: draw.Chance, Group: int64(i)}),
 		}}
 	}
 	for {
@@ -137,7 +138,8 @@ func (c *checker) extend(p *path, a Answer, instance int) {
 	}
 	pick := draw.Address{Purpose: draw.Sample, Group: int64(instance), Turn: int64(len(p.asked))}
 	p.asked = append(p.asked, Asked{
-		Instance: last.Instance, Chance: last.Chance, Played: slices.Clone(p.played), Chain: a.Chain, Next: []string{choices[pick.Below(len(choices))]},
+		Instance: last.Instance, Chance: last.Chance, Played: slices.Clone(p.played), Chain: a.Chain,
+		Next: []string{choices[pick.Below(len(choices))]},
 	})
 }
 

@@ -71,7 +71,8 @@ type Transcript struct {
 // Thoughts are random words in both, or random claims of Objects, or random subgoals. The tokenizer
 // may be any policy's. Errors are of kind ErrNoAdvice if demonstrations are requested and the
 // environment has none.
-func Transcripts(tok *tokenizer.Tokenizer, env envs.Environment, p envs.Protocol, o Options, n int, addr draw.Address) ([]Transcript, error) {
+func Transcripts(tok *tokenizer.Tokenizer, env envs.Environment, p envs.Protocol, o Options, n int,
+	addr draw.Address) ([]Transcript, error) {
 	fail := func(err error) ([]Transcript, error) {
 		return nil, fmt.Errorf("transcripts of environment %q: %w", env.Name(), err)
 	}

@@ -77,7 +77,8 @@ func newFamily(r *rand.Rand) []Product {
 	price := float64(500+r.IntN(45000)) / 100
 	product := func(attributes []string) Product {
 		p := Product{
-			Title:       strings.Join(slices.DeleteFunc([]string{brand, titled(adjective), titled(attributes[0]), titled(k.noun), pack}, func(s string) bool { return s == "" }), " "),
+			Title: strings.Join(slices.DeleteFunc([]string{brand, titled(adjective), titled(attributes[0]), titled(k.noun), pack},
+				func(s string) bool { return s == "" }), " "),
 			Description: fmt.Sprintf("%s from %s, for every day. %s and %s.", titled(k.noun), brand, titled(attributes[0]), attributes[1]),
 			Query:       k.noun, Category: k.path, Section: k.section(), Prices: []float64{price}, Axes: axes, Attributes: attributes,
 		}
@@ -88,7 +89,8 @@ func newFamily(r *rand.Rand) []Product {
 		return p
 	}
 	target := product(pool[:3])
-	target.Instructions = []Instruction{{Text: fmt.Sprintf("Find me %s %s that are %s", adjective, k.noun, strings.Join(pool[:asked], " and ")), Attributes: slices.Clone(pool[:asked])}}
+	target.Instructions = []Instruction{{Text: fmt.Sprintf("Find me %s %s that are %s", adjective, k.noun,
+		strings.Join(pool[:asked], " and ")), Attributes: slices.Clone(pool[:asked])}}
 	other := slices.Clone(pool[:3])
 	other[r.IntN(asked)] = pool[3]
 	twins := []Product{product(other)}

@@ -33,7 +33,8 @@ func addAttributes(products []Product, content []byte) error {
 		if p.Attributes = e.Attributes; p.Attributes == nil {
 			p.Attributes = []string{noAttributes}
 		}
-		if err := cmp.Or(limited("attributes", p.Attributes, MaxCompared, MaxValue), limited("instruction_attributes", e.InstructionAttributes, MaxCompared, MaxValue)); err != nil {
+		if err := cmp.Or(limited("attributes", p.Attributes, MaxCompared, MaxValue),
+			limited("instruction_attributes", e.InstructionAttributes, MaxCompared, MaxValue)); err != nil {
 			err.Product = p.ASIN
 			return err
 		}
@@ -155,7 +156,8 @@ func words(text string) map[string]bool {
 // title that are neither stop words nor well-known adjectives.
 func guessNouns(title string) []string {
 	var nouns []string
-	for _, word := range strings.FieldsFunc(strings.ToLower(title), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }) {
+	for _, word := range strings.FieldsFunc(strings.ToLower(title),
+		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }) {
 		letters := strings.IndexFunc(word, func(r rune) bool { return !unicode.IsLetter(r) }) < 0
 		if letters && !notNouns[word] && len(word) > 1 {
 			nouns = append(nouns, word)

@@ -147,10 +147,11 @@ func (t bucketTarget) checksumCheck(ctx context.Context) Check {
 	}
 	body := []byte("body")
 	sum, other := sha256.Sum256(body), sha256.Sum256([]byte("other"))
-	_, err = core.PutObject(ctx, t.config.Bucket, key, bytes.NewReader(body), int64(len(body)), "", hex.EncodeToString(sum[:]), minio.PutObjectOptions{
-		UserMetadata:         map[string]string{"X-Amz-Checksum-Sha256": base64.StdEncoding.EncodeToString(other[:])},
-		DisableContentSha256: true,
-	})
+	_, err = core.PutObject(ctx, t.config.Bucket, key, bytes.NewReader(body), int64(len(body)), "", hex.EncodeToString(sum[:]),
+		minio.PutObjectOptions{
+			UserMetadata:         map[string]string{"X-Amz-Checksum-Sha256": base64.StdEncoding.EncodeToString(other[:])},
+			DisableContentSha256: true,
+		})
 	if err == nil {
 		cleanup, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer done()

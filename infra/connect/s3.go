@@ -121,7 +121,8 @@ func splitEndpoint(endpoint string) (host string, secure bool, err error) {
 		whole = "https://" + whole
 	}
 	u, err := url.Parse(whole)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" ||
+		u.User != nil {
 		// The text may hold credentials: it is not repeated.
 		return "", false, fmt.Errorf("%w: the S3 endpoint (--s3-endpoint, REPRISE_S3_ENDPOINT) is not host[:port] or http(s)://host[:port]; bucket, prefix and credentials are given apart", ErrSettings)
 	}

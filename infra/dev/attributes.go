@@ -30,7 +30,8 @@ var SearchAttributes = []SearchAttribute{
 
 // MissingSearchAttributes returns our attributes that the namespace lacks, in our order.
 // One of another type is an error: it cannot be changed, only removed by a person.
-func MissingSearchAttributes(ctx context.Context, operator operatorservice.OperatorServiceClient, namespace string) ([]SearchAttribute, error) {
+func MissingSearchAttributes(ctx context.Context, operator operatorservice.OperatorServiceClient,
+	namespace string) ([]SearchAttribute, error) {
 	listed, err := operator.ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
 	if err != nil {
 		return nil, fmt.Errorf("list the search attributes of namespace %q: %w", namespace, err)
@@ -50,7 +51,8 @@ func MissingSearchAttributes(ctx context.Context, operator operatorservice.Opera
 }
 
 // RegisterSearchAttributes adds attributes to the namespace.
-func RegisterSearchAttributes(ctx context.Context, operator operatorservice.OperatorServiceClient, namespace string, attributes []SearchAttribute) error {
+func RegisterSearchAttributes(ctx context.Context, operator operatorservice.OperatorServiceClient, namespace string,
+	attributes []SearchAttribute) error {
 	types := make(map[string]enums.IndexedValueType, len(attributes))
 	for _, attribute := range attributes {
 		types[attribute.Name] = attribute.Type

@@ -42,7 +42,8 @@ func (h Hub) download(ctx context.Context, repo, folder string, of info, wanted 
 		if file.Name != filepath.Base(file.Name) || !filepath.IsLocal(file.Name) || !wanted(file.Name) {
 			continue
 		}
-		t := transfer{hub: h, address: h.Endpoint + "/" + repo + "/resolve/" + of.Commit + "/" + url.PathEscape(file.Name), path: filepath.Join(dir, file.Name)}
+		t := transfer{hub: h, address: h.Endpoint + "/" + repo + "/resolve/" + of.Commit + "/" + url.PathEscape(file.Name),
+			path: filepath.Join(dir, file.Name)}
 		if err := t.fetch(ctx); err != nil {
 			unlock()
 			return nil, fmt.Errorf("download %s of %s: %w", file.Name, repo, err)

@@ -63,7 +63,8 @@ func putStream(ctx context.Context, s Store, ref Ref, open func() io.Reader) (Re
 		if o, err := s.Stat(ctx, ref.Key); err == nil && o.Size == ref.Size {
 			return &Error{Op: "put", Where: s.Location(ref.Key), Kind: ErrExists}
 		}
-		return s.PutFrom(ctx, ref.Key, &sentReader{r: WithContext(ctx, open()), ref: ref, hash: sha256.New()}, ref.Size, PutOptions{IfAbsent: true})
+		return s.PutFrom(ctx, ref.Key, &sentReader{r: WithContext(ctx, open()), ref: ref, hash: sha256.New()}, ref.Size,
+			PutOptions{IfAbsent: true})
 	})
 }
 
@@ -170,7 +171,8 @@ func GetArtifact(ctx context.Context, s Store, ref Ref) ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
-	// Room is made once the store has that many bytes, whatever the ref says. One more byte lets ReadFrom meet the end without growing the buffer.
+	// Room is made once the store has that many bytes, whatever the ref says. One more byte lets ReadFrom meet the end without
+	// growing the buffer.
 	buf := bytes.NewBuffer(make([]byte, 0, ref.Size+bytes.MinRead))
 	if _, err := buf.ReadFrom(r); err != nil {
 		return nil, err

@@ -98,7 +98,8 @@ func (a *artifactReader) finish() error {
 	if have == a.ref.Digest {
 		return io.EOF
 	}
-	return &Altered{Key: a.ref.Key, WantDigest: a.ref.Digest, HaveDigest: have, WantSize: a.ref.Size, HaveSize: a.read, location: a.s.Location(a.ref.Key)}
+	return &Altered{Key: a.ref.Key, WantDigest: a.ref.Digest, HaveDigest: have, WantSize: a.ref.Size, HaveSize: a.read,
+		location: a.s.Location(a.ref.Key)}
 }
 
 // resume opens the rest after a connection broke, and answers nil if it could.

@@ -151,7 +151,8 @@ func (w *walk) problem(kind, key, detail string) {
 
 // loadRun reads every manifest of a run. Those that are damaged become problems.
 func loadRun(ctx context.Context, s Store, run string) (*walk, error) {
-	w := &walk{s: s, report: Report{Run: run}, byKey: map[string]Link{}, damaged: map[string]bool{}, tombstones: map[string]string{}, refs: map[string]artifactUse{}}
+	w := &walk{s: s, report: Report{Run: run}, byKey: map[string]Link{}, damaged: map[string]bool{}, tombstones: map[string]string{},
+		refs: map[string]artifactUse{}}
 	branches, err := Branches(ctx, s, run)
 	if err != nil {
 		return nil, err

@@ -57,7 +57,8 @@ func Encode(rows []Row, b int) ([]byte, error) {
 		if each := len(numbers) / width; each > 1 {
 			shape = []int{n, width, each}
 		}
-		tensors = append(tensors, safetensors.F32(columns[c].Name, shape, laid(rows, n*len(numbers), func(r Row) []float32 { return r.Columns[c] })))
+		tensors = append(tensors, safetensors.F32(columns[c].Name, shape,
+			laid(rows, n*len(numbers), func(r Row) []float32 { return r.Columns[c] })))
 	}
 	if slices.ContainsFunc(rows, func(r Row) bool { return r.Supervised }) {
 		tensors = append(tensors, safetensors.I32(TensorSupervised, flat, number(func(r Row) int32 {

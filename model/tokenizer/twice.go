@@ -294,7 +294,8 @@ func (t *Tokenizer) templateOf(files map[string][]byte, inConfig json.RawMessage
 		return source, nil
 	}
 	// Jinja takes the last line's end away.
-	if other, err := templateSource(nil, inConfig); err == nil && other != "" && strings.TrimSuffix(other, "\n") != strings.TrimSuffix(source, "\n") {
+	if other, err := templateSource(nil, inConfig); err == nil && other != "" &&
+		strings.TrimSuffix(other, "\n") != strings.TrimSuffix(source, "\n") {
 		t.warnings = append(t.warnings, "chat_template.jinja and tokenizer_config.json have different chat templates: the former is used, as transformers does")
 	}
 	return source, nil

@@ -26,13 +26,15 @@ type workerInterceptor struct {
 	plan *Plan
 }
 
-func (w *workerInterceptor) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+func (w *workerInterceptor) InterceptActivity(_ context.Context,
+	next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
 	a := &activityInterceptor{plan: w.plan}
 	a.Next = next
 	return a
 }
 
-func (w *workerInterceptor) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+func (w *workerInterceptor) InterceptWorkflow(_ workflow.Context,
+	next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
 	in := &workflowInterceptor{plan: w.plan}
 	in.Next = next
 	return in

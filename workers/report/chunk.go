@@ -159,7 +159,8 @@ func (p *packer) add(e *episodes.Episode) {
 	}
 	for k, t := range e.Turns {
 		turn := turnPage{
-			Text: p.text(t.Text), After: p.text(t.After), Actions: p.text(t.Actions), Lengths: packLengths(t.Tokens), LogProbs: packLogProbs(t.Tokens),
+			Text: p.text(t.Text), After: p.text(t.After), Actions: p.text(t.Actions), Lengths: packLengths(t.Tokens),
+			LogProbs:   packLogProbs(t.Tokens),
 			Advantages: runs(t.Tokens), Reward: point(t.Reward), Penalty: point(t.Penalty), Counts: [3]int{t.Executed, t.Effective, t.Invalid},
 		}
 		for _, c := range t.Parts {

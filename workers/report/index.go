@@ -65,7 +65,8 @@ func (r *Run) rollouts() (out []rollout, suites []string) {
 			out[i].source.Batches = append(out[i].source.Batches, episodes.OfIteration(m).Batches...)
 		} else {
 			out = append(out, rollout{
-				page:   rolloutPage{ID: fmt.Sprintf("b%d-%06d", b.Number, m.Iteration), Branch: b.Number, Number: m.Iteration, Suite: -1, Kept: kept, Think: r.Spec.Rollout.Think},
+				page: rolloutPage{ID: fmt.Sprintf("b%d-%06d", b.Number, m.Iteration), Branch: b.Number, Number: m.Iteration, Suite: -1,
+					Kept: kept, Think: r.Spec.Rollout.Think},
 				source: episodes.OfIteration(m),
 			})
 		}

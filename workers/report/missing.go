@@ -112,7 +112,8 @@ func (r *Run) findGaps() {
 				return m.Key == store.ManifestKey(r.ID, b.Number, from+1)
 			})
 			if to > from+1 && !named {
-				r.lacks(Missing{What: fmt.Sprintf("iterations %d to %d of branch %d", from+1, to-1, b.Number), Why: "missing", Count: to - from - 1, Key: store.ManifestKey(r.ID, b.Number, from+1)})
+				r.lacks(Missing{What: fmt.Sprintf("iterations %d to %d of branch %d", from+1, to-1, b.Number), Why: "missing", Count: to - from - 1,
+					Key: store.ManifestKey(r.ID, b.Number, from+1)})
 			}
 		}
 		if first := b.Iterations[0].Manifest; first.Parent != nil && b.Fork == nil {

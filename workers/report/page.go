@@ -103,7 +103,8 @@ type devicePage struct {
 func runPageOf(r *Run) *runPage {
 	p := &runPage{
 		ID: r.ID, Location: r.Location, Description: r.Spec.Description, State: r.state(), Facts: r.facts(), Missing: r.Missing,
-		Branches: []branchPage{}, Curves: []curvePage{}, Suites: r.suites(), Timings: r.timings(), Costs: r.costs(), Changes: r.changes(), Device: r.devices(),
+		Branches: []branchPage{}, Curves: []curvePage{}, Suites: r.suites(), Timings: r.timings(), Costs: r.costs(), Changes: r.changes(),
+		Device: r.devices(),
 	}
 	for i := range r.Branches {
 		p.Branches = append(p.Branches, r.Branches[i].page())

@@ -66,7 +66,8 @@ func (r *Run) timings() *timingsPage {
 			sum := p.add(t, steps)
 			work[k] = sum.Seconds
 			if t.LostDevices > 0 {
-				p.Losses = append(p.Losses, lossPage{Branch: b.Number, Iteration: it.Manifest.Iteration, Lost: t.LostDevices, Recomputed: sum.Recomputed})
+				p.Losses = append(p.Losses, lossPage{Branch: b.Number, Iteration: it.Manifest.Iteration, Lost: t.LostDevices,
+					Recomputed: sum.Recomputed})
 			}
 		}
 		p.Between, p.Work = append(p.Between, between), append(p.Work, work)

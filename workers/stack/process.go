@@ -50,7 +50,8 @@ func Report() func(activities.DeviceInfo) {
 // WithProcess is With, with the worker in a process of its own, which can end without ending
 // this one. If it ends because a new process is needed (see workers.Exits), or is killed, it
 // starts again; out gets the reason. flags are the flags of AddWorkerFlags, as they were given.
-func WithProcess(ctx context.Context, o dev.Options, worker workers.Options, flags *pflag.FlagSet, out io.Writer, f func(context.Context, Served) error) error {
+func WithProcess(ctx context.Context, o dev.Options, worker workers.Options, flags *pflag.FlagSet, out io.Writer,
+	f func(context.Context, Served) error) error {
 	worker.Roles = workers.Roles
 	if err := worker.Check(); err != nil {
 		return err

@@ -87,7 +87,8 @@ func With(ctx context.Context, o dev.Options, worker workers.Options, f func(con
 
 // withWorker runs a worker until f returns. run returns when its context ends, and calls
 // ready when the worker serves.
-func (s Servers) withWorker(ctx context.Context, run func(ctx context.Context, ready func(activities.DeviceInfo)) error, f func(context.Context, Served) error) error {
+func (s Servers) withWorker(ctx context.Context, run func(ctx context.Context, ready func(activities.DeviceInfo)) error,
+	f func(context.Context, Served) error) error {
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ready := make(chan activities.DeviceInfo, 1)

@@ -29,13 +29,15 @@ type workerInterceptor struct {
 	metrics *Metrics
 }
 
-func (w *workerInterceptor) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+func (w *workerInterceptor) InterceptActivity(_ context.Context,
+	next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
 	a := &activityInterceptor{metrics: w.metrics}
 	a.Next = next
 	return a
 }
 
-func (w *workerInterceptor) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+func (w *workerInterceptor) InterceptWorkflow(_ workflow.Context,
+	next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
 	in := &workflowInterceptor{metrics: w.metrics}
 	in.Next = next
 	return in

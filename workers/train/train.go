@@ -35,7 +35,8 @@ func New(engine *device.Engine, s store.Store) *Runner {
 
 // ToCommit runs an iteration up to its commit, whose input it gives. observe, where not
 // nil, receives each step's name and the seconds of its own work.
-func (r *Runner) ToCommit(ctx context.Context, it *iteration.Iteration, observe func(step string, seconds float64)) (activities.CommitInput, error) {
+func (r *Runner) ToCommit(ctx context.Context, it *iteration.Iteration,
+	observe func(step string, seconds float64)) (activities.CommitInput, error) {
 	info := r.Device.Engine.Info()
 	it.Fingerprint, it.Device = info.Fingerprint, info.Fields
 	var last iteration.Call

@@ -167,7 +167,8 @@ func (t *Trial) Sample(ctx context.Context, warmStart int) (Tried, error) {
 		if err != nil {
 			return Tried{}, err
 		}
-		stepped, err := t.runner.Host.Step(ctx, activities.StepInput{Run: of, Turn: turn, Turns: turns, Generate: generated.Table, TurnLimit: s.Rollout.TurnLimit})
+		stepped, err := t.runner.Host.Step(ctx, activities.StepInput{Run: of, Turn: turn, Turns: turns, Generate: generated.Table,
+			TurnLimit: s.Rollout.TurnLimit})
 		if err != nil {
 			return Tried{}, err
 		}

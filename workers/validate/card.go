@@ -125,7 +125,8 @@ func changes(t spec.Train, shape cost.Network, n int, usable int64, written stri
 	peak := t.Job(shape).Peak(n)
 	for _, name := range slices.Backward(families.Names()) {
 		smaller, err := families.ByName(name)
-		if s := run.ShapeOf(smaller.Config); err == nil && s.Unbiased == shape.Unbiased && s.HeadNorms == shape.HeadNorms && s.Parameters() < shape.Parameters() && fitsAs(s, func(*spec.Train) {}) {
+		if s := run.ShapeOf(smaller.Config); err == nil && s.Unbiased == shape.Unbiased && s.HeadNorms == shape.HeadNorms &&
+			s.Parameters() < shape.Parameters() && fitsAs(s, func(*spec.Train) {}) {
 			out = append(out, fmt.Sprintf("a smaller model, such as %s", name))
 			break
 		}

@@ -50,7 +50,8 @@ const answerTimeout = 10 * time.Second
 // New returns a watcher of the workflow with the id run that queries it at the given
 // interval and prints to out.
 func New(c client.Client, run string, out io.Writer, every time.Duration) *Watcher {
-	w := &Watcher{Converter: converter.GetDefaultDataConverter(), client: c, run: run, out: out, every: every, answered: time.Now(), train: trainView{seen: -1, evaluated: -1}}
+	w := &Watcher{Converter: converter.GetDefaultDataConverter(), client: c, run: run, out: out, every: every, answered: time.Now(),
+		train: trainView{seen: -1, evaluated: -1}}
 	if f := human.Terminal(out); f != nil {
 		w.bar = progressbar.NewOptions(-1,
 			progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(run),
@@ -130,7 +131,8 @@ func (w *Watcher) ask(ctx context.Context, s any) error {
 }
 
 // ended prints how the workflow ended, or returns its failure.
-func (w *Watcher) ended(ctx context.Context, state enumspb.WorkflowExecutionStatus, end func(ctx context.Context, cancelled bool) error) error {
+func (w *Watcher) ended(ctx context.Context, state enumspb.WorkflowExecutionStatus,
+	end func(ctx context.Context, cancelled bool) error) error {
 	switch state {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
 		return end(ctx, false)

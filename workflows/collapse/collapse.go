@@ -21,11 +21,13 @@
 // rule that low is normal. A rule fires once: again only after a value that does
 // not depart. The levels are
 //
-//   - the early level: the mean of the first WarmUp values. For figures that a healthy run roughly keeps (RAGEN v2's rule of the rewards' standard deviation).
+//   - the early level: the mean of the first WarmUp values. For figures that a healthy run roughly keeps (RAGEN v2's rule of
+//     the rewards' standard deviation).
 //   - the average: an exponential moving average (EMA) of the values so far. For
 //     figures that drift in a healthy run: entropy decays slowly, and only a fall
 //     that outruns the average is a sign (the paper's "sharp drop").
-//   - the best and the lowest level: the highest and the lowest EMA so far. For figures that a run must learn first, such as turns that can be executed, and for figures that should not rise again, such as entropy.
+//   - the best and the lowest level: the highest and the lowest EMA so far. For figures that a run must learn first, such as
+//     turns that can be executed, and for figures that should not rise again, such as entropy.
 //   - a fixed number, as in RAGEN v2's validation below 1 %.
 //
 // A policy that solves its task narrows too, and that is not a collapse. If the success

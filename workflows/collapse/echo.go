@@ -23,7 +23,8 @@ type figure struct {
 // docs/study, as docs/study.md says.
 var signs = []sign{
 	{"the in-group reward deviation fell", []figure{
-		{Rule{Name: EchoTrap + ".deviation", Metrics: []string{MetricRewardStd + SmoothedSuffix}, against: average, narrowing: true}, limit{factor: 0.2, floor: 1e-6}},
+		{Rule{Name: EchoTrap + ".deviation", Metrics: []string{MetricRewardStd + SmoothedSuffix}, against: average, narrowing: true},
+			limit{factor: 0.2, floor: 1e-6}},
 	}},
 	{"the entropy left its level", []figure{
 		{Rule{Name: EchoTrap + ".entropy_fall", Metrics: []string{MetricEntropy}, against: early, narrowing: true}, limit{factor: 0.3, floor: 0.05}},

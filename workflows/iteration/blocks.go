@@ -26,8 +26,8 @@ func (r rolling) sampling(turn int, key string) []Call {
 		}
 		name := fmt.Sprintf("%s · block %d", key, i+1)
 		calls = append(calls, call(steps.Block, name, activities.BlockInput{
-			Policy: r.policy, Published: *r.State.Published, Programs: activities.DigestOfPrograms(r.Programs), Rollout: r.what, Settings: r.settings,
-			Turn: turn, Block: i, Turns: r.progress.Turns, Opening: r.progress.Opening,
+			Policy: r.policy, Published: *r.State.Published, Programs: activities.DigestOfPrograms(r.Programs), Rollout: r.what,
+			Settings: r.settings, Turn: turn, Block: i, Turns: r.progress.Turns, Opening: r.progress.Opening,
 		}, func(out activities.BlockResult) {
 			r.Record(r.timing+"generate", out.Telemetry)
 			if r.progress.Blocks == nil {
@@ -50,6 +50,7 @@ func (r rolling) sampling(turn int, key string) []Call {
 		}, joined).shown(phase, summary).timed(r.timing + "generate")}
 	}
 	return []Call{call(steps.Generate, key, activities.GenerateInput{
-		Policy: r.policy, Rollout: r.what, Settings: r.settings, Turn: turn, Turns: r.progress.Turns, Opening: r.progress.Opening, Blocks: r.progress.Blocks,
+		Policy: r.policy, Rollout: r.what, Settings: r.settings, Turn: turn, Turns: r.progress.Turns, Opening: r.progress.Opening,
+		Blocks: r.progress.Blocks,
 	}, joined).shown(phase, summary).timed(r.timing + "generate")}
 }

@@ -28,7 +28,8 @@ func (it *Iteration) commitInput() activities.CommitInput {
 		Metrics: it.Metrics, Detected: it.Detected, Opened: it.Opened, Timings: it.Timings, Lost: it.Lost,
 	}
 	if next := it.Next; next != nil {
-		in.NextRollout = &activities.NextRollout{Settings: next.Settings, Turns: next.Rollout.Turns, By: store.VersionRef{Version: it.Number, State: it.Policy}}
+		in.NextRollout = &activities.NextRollout{Settings: next.Settings, Turns: next.Rollout.Turns,
+			By: store.VersionRef{Version: it.Number, State: it.Policy}}
 	}
 	if it.Credited != nil {
 		in.Batch, in.Tables = it.Credited.Batch, in.Tables.With(it.Credited.Tables)

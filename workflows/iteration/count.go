@@ -34,7 +34,8 @@ func Count(plan activities.Plan, pieces spec.Pieces) (Counts, error) {
 		plan  activities.Plan
 		due   Due
 	}{
-		{&out.Snapshot, plan, Due{Snapshot: true}}, {&out.Evaluation, plan, Due{Evaluate: len(plan.Suites) > 0}}, {&out.Diagnosis, diagnosed, Due{}},
+		{&out.Snapshot, plan, Due{Snapshot: true}}, {&out.Evaluation, plan, Due{Evaluate: len(plan.Suites) > 0}},
+		{&out.Diagnosis, diagnosed, Due{}},
 	} {
 		with, err := activitiesOf(besides.plan, pieces, besides.due)
 		if err != nil {

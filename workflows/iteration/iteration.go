@@ -114,7 +114,8 @@ var (
 // order is the order in which calls of several parts are given: a rollout beside the update comes before it, so that
 // one who runs one call after the other has the version in memory. A detector that ends
 // the run makes a snapshot due after the detection.
-var order = []*part{baseline, rollout, judging, gathered, allScores, selection, nextRollout, published, beside, scores, diagnosis, credit, update, snapshot, evaluation, detection, manifest}
+var order = []*part{baseline, rollout, judging, gathered, allScores, selection, nextRollout, published, beside, scores, diagnosis,
+	credit, update, snapshot, evaluation, detection, manifest}
 
 // New is an iteration with the state it has reached; [Begin] gives the state of a new
 // one.

@@ -124,12 +124,13 @@ func (it *Iteration) snapshot() []Call {
 	if it.Storing != nil {
 		piece = fmt.Sprintf(" · from file %d of %d", it.Storing.Sent+1, len(it.Storing.Snapshot.Files))
 	}
-	return []Call{call(steps.Snapshot, piece, activities.SnapshotInput{Policy: it.after(), Begun: it.Storing}, func(out activities.SnapshotResult) {
-		it.Record("snapshot", out.Telemetry)
-		if it.Storing = out.Begun; it.Storing == nil {
-			it.Snapshot = &out.Snapshot
-		}
-	}).shown(it.label("snapshot"), fmt.Sprintf("snapshot of version %d%s", it.Number+1, piece))}
+	return []Call{call(steps.Snapshot, piece, activities.SnapshotInput{Policy: it.after(), Begun: it.Storing},
+		func(out activities.SnapshotResult) {
+			it.Record("snapshot", out.Telemetry)
+			if it.Storing = out.Begun; it.Storing == nil {
+				it.Snapshot = &out.Snapshot
+			}
+		}).shown(it.label("snapshot"), fmt.Sprintf("snapshot of version %d%s", it.Number+1, piece))}
 }
 
 // detect lets the detectors look at the iteration before it is committed, so that its

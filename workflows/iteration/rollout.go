@@ -123,7 +123,8 @@ func (r rolling) ready() []Call {
 	}, func(out activities.StepResult) {
 		r.Record(r.timing+"step", out.Telemetry)
 		p := r.progress
-		p.Turns = append(p.Turns, store.TurnRefs{Round: r.what.Round, Generate: *p.Generate, Step: out.Table, Opening: p.Opening, Answers: p.Answers})
+		p.Turns = append(p.Turns, store.TurnRefs{Round: r.what.Round, Generate: *p.Generate, Step: out.Table, Opening: p.Opening,
+			Answers: p.Answers})
 		p.Generate, p.Opening, p.Answers, p.Alive = nil, nil, nil, out.Alive
 		r.end(turn >= r.turns || out.Alive == 0)
 	}).shown(key+" · step", key+" · environment").timed(r.timing + "step").completing()}
@@ -201,8 +202,8 @@ func (it *Iteration) rollout() []Call {
 	}
 	return rolling{
 		Iteration: it, progress: &it.Rollout, what: activities.Rollout{Iteration: it.Number, Round: it.Round},
-		policy: it.before(), settings: it.Settings, rows: it.Plan.Rows, turns: it.Settings.Rollout.Limit(it.Plan.Turns), label: label, foreign: it.Plan.Foreign,
-		blocks: it.Plan.Blocks(), search: it.Plan.Search, expansions: it.Plan.Expansions,
+		policy: it.before(), settings: it.Settings, rows: it.Plan.Rows, turns: it.Settings.Rollout.Limit(it.Plan.Turns), label: label,
+		foreign: it.Plan.Foreign, blocks: it.Plan.Blocks(), search: it.Plan.Search, expansions: it.Plan.Expansions,
 		ended: func() {
 			if it.Round+1 < it.Plan.Freshness.Rounds() {
 				it.nextRound()
@@ -283,7 +284,8 @@ func (it *Iteration) judge() []Call {
 // everything puts the trajectories of all groups together, to be scored before the selection.
 func (it *Iteration) everything() []Call {
 	return []Call{call(steps.Select, fmt.Sprintf("round %d · everything", it.Round+1), activities.SelectInput{
-		Run: it.Run, Branch: it.Branch, Rollout: activities.Rollout{Iteration: it.Number}, Settings: it.Settings, Turns: it.turns(), Everything: true,
+		Run: it.Run, Branch: it.Branch, Rollout: activities.Rollout{Iteration: it.Number}, Settings: it.Settings, Turns: it.turns(),
+		Everything: true,
 	}, func(out activities.SelectResult) {
 		it.Record("select", out.Telemetry)
 		it.Everything = &out

@@ -157,7 +157,8 @@ func sharedOf(t spec.Train) string {
 		t.Policy.LoRA = nil // the starter is taught whole, and is the base model
 	}
 	shared := []any{
-		t.Policy, t.Environment, t.Rollout.Turns, t.Rollout.Think, t.Rollout.ContextTurns, t.Rollout.MaxNewTokens, t.Rollout.PromptTokens, t.Update.MicroBatch, t.Update.Recompute,
+		t.Policy, t.Environment, t.Rollout.Turns, t.Rollout.Think, t.Rollout.ContextTurns, t.Rollout.MaxNewTokens, t.Rollout.PromptTokens,
+		t.Update.MicroBatch, t.Update.Recompute,
 	}
 	if t.Rollout.Protocol != "" {
 		shared = append(shared, t.Rollout.Protocol)

@@ -163,14 +163,16 @@ func (d Definition) Settings(rows []Row) []SettingRow {
 
 func statistic(values []float64) Statistic {
 	e := statistics.Mean(values, 0.95)
-	return Statistic{N: e.N, Mean: canon.Float(e.Mean), Deviation: canon.Float(e.Deviation), Low: canon.Float(e.Low), High: canon.Float(e.High)}
+	return Statistic{N: e.N, Mean: canon.Float(e.Mean), Deviation: canon.Float(e.Deviation), Low: canon.Float(e.Low),
+		High: canon.Float(e.High)}
 }
 
 // NewTable is the table of a sweep's rows and decisions.
 func NewTable(sweep, definition string, d Definition, rows []Row, decisions []Decision) Table {
 	t := Table{Sweep: sweep, Definition: definition, Metrics: d.Metrics, Goal: d.Goal, Rows: rows, Settings: d.Settings(rows)}
 	for _, decided := range decisions {
-		t.Decisions = append(t.Decisions, DecisionRow{Trial: rows[decided.Trial].Trial, Decision: decided, Text: decided.Text(d.Stopping, d.Metrics[0])})
+		t.Decisions = append(t.Decisions, DecisionRow{Trial: rows[decided.Trial].Trial, Decision: decided,
+			Text: decided.Text(d.Stopping, d.Metrics[0])})
 	}
 	return t
 }

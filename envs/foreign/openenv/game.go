@@ -401,6 +401,7 @@ func (g *game) take(ctx context.Context, s *session, out *answer, text string) (
 	taken.Effective = taken.Observation != out.Observation
 	out.Observation, out.Done = taken.Observation, after.done
 	out.Success = after.done && value >= g.SuccessReward
-	out.Chain = foreign.Extend(out.Chain, foreign.Step{Action: name, RewardText: string(after.reward), Observation: taken.Observation}, out.Done, out.Success)
+	out.Chain = foreign.Extend(out.Chain, foreign.Step{Action: name, RewardText: string(after.reward), Observation: taken.Observation},
+		out.Done, out.Success)
 	return taken, true, nil
 }

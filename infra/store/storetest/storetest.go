@@ -34,7 +34,8 @@ type Server struct {
 // bin/versitygw; without it the test fails.
 func StartS3(t testing.TB) *Server {
 	t.Helper()
-	server, err := dev.StartS3(context.Background(), t.TempDir(), dev.S3{Region: dev.Region, Bucket: Bucket, AccessKey: AccessKey, SecretKey: SecretKey})
+	server, err := dev.StartS3(context.Background(), t.TempDir(),
+		dev.S3{Region: dev.Region, Bucket: Bucket, AccessKey: AccessKey, SecretKey: SecretKey})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,8 @@ func batch(t *testing.T) credit.Input {
 	t.Helper()
 	in := credit.Input{
 		Turns: [][]credit.Span{
-			{At(1, 5), At(6, 8)}, {At(0, 2), At(2, 3)}, {At(1, 2), At(3, 6)}, {At(1, 3)}, {At(1, 2), At(3, 4), At(5, 6)}, {At(0, 1), At(2, 4)}, {}, {At(1, 2)},
+			{At(1, 5), At(6, 8)}, {At(0, 2), At(2, 3)}, {At(1, 2), At(3, 6)}, {At(1, 3)}, {At(1, 2), At(3, 4), At(5, 6)},
+			{At(0, 1), At(2, 4)}, {}, {At(1, 2)},
 		},
 		Lengths: []int{9, 4, 6, 3, 6, 4, 1, 3},
 		Groups:  []int{4, 7, 4, 4, 7, 4, 7, 2},

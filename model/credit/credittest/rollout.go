@@ -101,7 +101,8 @@ func Rollout(t *testing.T, o credit.Options) credit.Input {
 	for row := range trees {
 		trees[row], branches[row] = row/2%2, row%3 == 2
 	}
-	successes, actions, prm, old := make([]bool, len(e.Returns)), make([][]string, len(e.Returns)), make([][]float64, len(e.Returns)), make([][]float64, len(e.Returns))
+	successes, actions, prm, old := make([]bool, len(e.Returns)), make([][]string, len(e.Returns)), make([][]float64,
+		len(e.Returns)), make([][]float64, len(e.Returns))
 	for row := range successes {
 		successes[row] = row%2 == 0
 		for k := range e.Turns[row] {
@@ -117,8 +118,8 @@ func Rollout(t *testing.T, o credit.Options) credit.Input {
 		for k, s := range turns {
 			middle := (s.From + s.To) / 2
 			subgoals[row] = append(subgoals[row], credit.Subgoal{
-				Choice: credit.Span{From: s.From, To: min(s.From+1, middle)}, Goal: credit.Span{From: min(s.From+1, middle), To: middle}, Action: credit.Span{From: middle, To: s.To},
-				Switches: (row+k)%3 == 0, Text: strconv.Itoa((row + k) % 2),
+				Choice: credit.Span{From: s.From, To: min(s.From+1, middle)}, Goal: credit.Span{From: min(s.From+1, middle), To: middle},
+				Action: credit.Span{From: middle, To: s.To}, Switches: (row+k)%3 == 0, Text: strconv.Itoa((row + k) % 2),
 			})
 			invalid[row] = append(invalid[row], (row+k)%4 == 0)
 		}

@@ -115,7 +115,8 @@ func distance(e loss.KLEstimator, doc string) Term {
 // value is a loss of critics. All have the same inputs, and one that reads no old values has no clip.
 func value(name, paper string) Term {
 	return Term{
-		Name: name, Kind: Value, Paper: paper, Reads: []batch.Column{batch.Returns, batch.OldValues}, Knobs: []Knob{{Name: ValueClip, High: most, Packing: Always}},
+		Name: name, Kind: Value, Paper: paper, Reads: []batch.Column{batch.Returns, batch.OldValues},
+		Knobs:   []Knob{{Name: ValueClip, High: most, Packing: Always}},
 		Metrics: []Metric{{Name: Loss}, {Name: ValueClipFraction}, {Name: ValueMean}},
 	}
 }

@@ -54,7 +54,8 @@ var Entry = credit.Algorithm{
 //
 // Errors are of kind ErrNotFinite (a value), ErrRewards or ErrInput.
 func AgentPRM(in credit.Input, o credit.Options) (advantages, targets [][]float64, err error) {
-	if len(in.Values) != len(in.Turns) || len(in.Keys) != len(in.Turns) || len(in.Actions) != len(in.Turns) || len(in.Successes) != len(in.Turns) || len(in.Groups) != len(in.Turns) {
+	if len(in.Values) != len(in.Turns) || len(in.Keys) != len(in.Turns) || len(in.Actions) != len(in.Turns) ||
+		len(in.Successes) != len(in.Turns) || len(in.Groups) != len(in.Turns) {
 		return nil, nil, fmt.Errorf("%w: turns of %d rows, values of %d, states of %d, actions of %d, successes of %d, groups of %d",
 			credit.ErrInput, len(in.Turns), len(in.Values), len(in.Keys), len(in.Actions), len(in.Successes), len(in.Groups))
 	}

@@ -48,7 +48,8 @@ var EntryTurnReturns = credit.Algorithm{
 // of a truncated turn counts like any other.
 //
 // Errors are of kind ErrRewards, ErrNotFinite (a value) or ErrInput.
-func TurnReturns(rewards, values [][]float64, turns [][]credit.Span, o credit.Options) (advantages, returns [][]float64, learns [][]bool, err error) {
+func TurnReturns(rewards, values [][]float64, turns [][]credit.Span,
+	o credit.Options) (advantages, returns [][]float64, learns [][]bool, err error) {
 	mask, turnValues, err := turnValues(o, values, turns)
 	if err != nil {
 		return nil, nil, nil, err

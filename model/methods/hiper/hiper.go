@@ -88,7 +88,8 @@ func learnsSubgoals(in credit.Input, _ credit.Options) [][]bool {
 // Whiten each of the three has mean 0 and deviation 1 over the turns of the batch that have it.
 // Targets are the advantages before that plus the values, each at its place.
 func bySubgoals(in credit.Input, o credit.Options) (advantages, returns [][]float64, err error) {
-	if len(in.Subgoals) != len(in.Turns) || len(in.Values) != len(in.Turns) || len(in.Rewards) != len(in.Turns) || len(in.Invalid) != len(in.Turns) || len(in.Cut) != len(in.Turns) {
+	if len(in.Subgoals) != len(in.Turns) || len(in.Values) != len(in.Turns) || len(in.Rewards) != len(in.Turns) ||
+		len(in.Invalid) != len(in.Turns) || len(in.Cut) != len(in.Turns) {
 		return nil, nil, fmt.Errorf("%w: turns of %d rows, subgoals of %d, values of %d, rewards of %d, invalid turns of %d, cuts of %d",
 			credit.ErrInput, len(in.Turns), len(in.Subgoals), len(in.Values), len(in.Rewards), len(in.Invalid), len(in.Cut))
 	}
@@ -114,7 +115,8 @@ func bySubgoals(in credit.Input, o credit.Options) (advantages, returns [][]floa
 			keeps, changed = append(keeps, !begins(goals, k)), append(changed, k > 0 && goals[k].Text != goals[k-1].Text)
 		}
 		if t.Rewards, err = HiPERShape(in.Rewards[row], keeps, changed, in.Invalid[row], HiPERShaping{
-			Keep: keepReward.Number(o.Own), Shared: keepShared.On(o.Own), Changed: changedReward.Number(o.Own), Invalid: invalidPenalty.Number(o.Own),
+			Keep: keepReward.Number(o.Own), Shared: keepShared.On(o.Own), Changed: changedReward.Number(o.Own),
+			Invalid: invalidPenalty.Number(o.Own),
 		}); err != nil {
 			return nil, nil, err
 		}

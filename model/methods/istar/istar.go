@@ -217,7 +217,8 @@ func IStarCode(returns []float64, rewards [][]float64, groups []int, alpha float
 
 // istar adds α times step advantages to the trajectories'. compare turns the step rewards of a
 // group, at turns[member][k] of flat, into step advantages.
-func istar(returns []float64, rewards [][]float64, groups []int, alpha float64, compare func(flat []float64, turns [][]int)) ([][]float64, error) {
+func istar(returns []float64, rewards [][]float64, groups []int, alpha float64,
+	compare func(flat []float64, turns [][]int)) ([][]float64, error) {
 	if !credit.Finite(alpha) || len(rewards) != len(returns) {
 		return nil, fmt.Errorf("%w: alpha %v, %d returns, step rewards of %d rows", credit.ErrInput, alpha, len(returns), len(rewards))
 	}

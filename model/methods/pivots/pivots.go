@@ -125,7 +125,8 @@ func fork(f search.Forking) ([]episode.ForkRow, error) {
 }
 
 // remember gives the newest pivots after a rollout, whose rows are whole groups, and the metrics of the rollout's own.
-func remember(t search.Trees, before []search.Branched, rows []episode.TrajectoryRow, branches []episode.BranchRow) ([]search.Branched, map[string]float64) {
+func remember(t search.Trees, before []search.Branched, rows []episode.TrajectoryRow,
+	branches []episode.BranchRow) ([]search.Branched, map[string]float64) {
 	inherited := map[int32]int{}
 	for _, b := range branches {
 		if b.Inherited {

@@ -96,7 +96,8 @@ func (r *Reader) Read(ctx context.Context, src Source) (Rollout, error) {
 }
 
 // components reads the rewards in parts and adds them to the rows' returns.
-func (r *Reader) components(ctx context.Context, ref *store.Ref, rows []episode.TrajectoryRow, lacks func(store.Ref, string, error) error) ([]run.ComponentRow, error) {
+func (r *Reader) components(ctx context.Context, ref *store.Ref, rows []episode.TrajectoryRow,
+	lacks func(store.Ref, string, error) error) ([]run.ComponentRow, error) {
 	if ref == nil {
 		return nil, nil
 	}

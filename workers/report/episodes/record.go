@@ -67,14 +67,15 @@ func (n Numbers) MarshalJSON() ([]byte, error) {
 // Record is the episode as data of a run's iteration, or of its evaluation on a suite.
 func (e *Episode) Record(run string, branch, iteration int, suite string) Record {
 	r := Record{
-		Run: run, Branch: int32(branch), Iteration: int32(iteration), Suite: suite, Row: int32(e.Row), Group: int32(e.Group), Member: int32(e.Member),
-		Environment: e.Environment, StateKey: e.StateKey, Reward: canon.Float(e.Reward), Return: canon.Float(e.Return),
+		Run: run, Branch: int32(branch), Iteration: int32(iteration), Suite: suite, Row: int32(e.Row), Group: int32(e.Group),
+		Member: int32(e.Member), Environment: e.Environment, StateKey: e.StateKey, Reward: canon.Float(e.Reward), Return: canon.Float(e.Return),
 		Success: e.Success, Valid: e.Valid, Truncated: e.Truncated, Selected: e.Selected, Turns: make([]TurnRecord, len(e.Turns)),
 	}
 	for k, t := range e.Turns {
 		turn := TurnRecord{
 			Prompt: t.Prompt, Restart: t.Restart, Before: t.Before, Text: t.Text, Actions: t.Actions, After: t.After,
-			Reward: canon.Float(t.Reward), Penalty: canon.Float(t.Penalty), IDs: make([]int32, len(t.Tokens)), LogProbs: make(Numbers, len(t.Tokens)),
+			Reward: canon.Float(t.Reward), Penalty: canon.Float(t.Penalty), IDs: make([]int32, len(t.Tokens)),
+			LogProbs: make(Numbers, len(t.Tokens)),
 		}
 		for i, token := range t.Tokens {
 			turn.IDs[i], turn.LogProbs[i] = token.ID, token.LogProb

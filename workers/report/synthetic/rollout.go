@@ -12,7 +12,9 @@ import (
 
 // rollout makes the tables of a rollout and its batch. Iteration −1 is an evaluation's:
 // its groups are the same instances every time.
-func (w *writer) rollout(iteration, groups, members int, skill float64) (rows []episode.TrajectoryRow, turns [][]episode.StepRow, batch []byte) {
+func (w *writer) rollout(
+	iteration, groups, members int, skill float64,
+) (rows []episode.TrajectoryRow, turns [][]episode.StepRow, batch []byte) {
 	turns = make([][]episode.StepRow, w.shape.Turns)
 	for g := range groups {
 		state := w.random.IntN(max(w.shape.States, 1))
@@ -67,7 +69,8 @@ func (w *writer) turn(r *episode.TrajectoryRow, step *episode.StepRow, k, state 
 	}
 	r.Rewards, r.Penalties = append(r.Rewards, 0), append(r.Penalties, 0)
 	action := cmp.Or(text.Action, "Down || Right")
-	r.Actions, r.Executed, r.Effective, r.Invalid = append(r.Actions, action), append(r.Executed, 2), append(r.Effective, 1), append(r.Invalid, 0)
+	r.Actions, r.Executed = append(r.Actions, action), append(r.Executed, 2)
+	r.Effective, r.Invalid = append(r.Effective, 1), append(r.Invalid, 0)
 	step.Text, step.Actions, step.Valid, step.Effective = said, []string{action}, true, 1
 	step.StateBefore, step.StateKey, step.Observation = r.StateKeys[k], r.StateKeys[k+1], w.board(state, k+1)
 }

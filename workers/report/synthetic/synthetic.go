@@ -91,8 +91,10 @@ func (w *writer) note(err error) {
 
 func (w *writer) prepare() {
 	text := w.shape.Texts
-	t := spec.Train{Description: cmp.Or(text.Description, "A run that nobody trained."), Seed: w.shape.Seed, Iterations: w.shape.Iterations, Collapse: collapse.Defaults()}
-	t.Rollout = spec.Rollout{Groups: w.shape.Groups, GroupSize: w.shape.Members, Turns: w.shape.Turns, Think: true, MaxNewTokens: 4 * w.shape.Words, Temperature: 1}
+	t := spec.Train{Description: cmp.Or(text.Description, "A run that nobody trained."), Seed: w.shape.Seed,
+		Iterations: w.shape.Iterations, Collapse: collapse.Defaults()}
+	t.Rollout = spec.Rollout{Groups: w.shape.Groups, GroupSize: w.shape.Members, Turns: w.shape.Turns, Think: true,
+		MaxNewTokens: 4 * w.shape.Words, Temperature: 1}
 	t.Environment.Name = "synthetic"
 	for _, name := range w.shape.Rewards {
 		t.Rewards = append(t.Rewards, spec.Reward{Name: name, Weight: 2})
@@ -125,7 +127,8 @@ func (w *writer) iterations() {
 		return
 	}
 	event := w.event(back.From, back.To+1)
-	opened := &activities.Opened{Branch: 0, Iteration: back.From, Events: []collapse.Event{event}, Changes: []string{cmp.Or(w.shape.Texts.Knob, "update.learning_rate × 0.5: 0.00015")}}
+	opened := &activities.Opened{Branch: 0, Iteration: back.From, Events: []collapse.Event{event},
+		Changes: []string{cmp.Or(w.shape.Texts.Knob, "update.learning_rate × 0.5: 0.00015")}}
 	w.metrics = links[back.To].Manifest.Metrics
 	for n := back.To + 1; n < w.shape.Iterations && w.err == nil; n++ {
 		links[n] = w.iteration(1, n, links[n-1], opened)
@@ -256,7 +259,8 @@ func (w *writer) evaluation(branch, n int) store.EvaluationRef {
 	return e
 }
 
-func (w *writer) tables(dir string, rows []episode.TrajectoryRow, turns [][]episode.StepRow) (refs []store.TurnRefs, trajectories *store.Ref) {
+func (w *writer) tables(dir string, rows []episode.TrajectoryRow,
+	turns [][]episode.StepRow) (refs []store.TurnRefs, trajectories *store.Ref) {
 	for k, rows := range turns {
 		step, err := tables.Put(w.ctx, w.s, dir, fmt.Sprintf("turn-%d.step", k+1), rows)
 		w.note(err)
