@@ -218,6 +218,11 @@ func (w *work) selfTestRows(s model.Shapes, draws *rand.Rand) []batch.MicroBatch
 			b.Mask = append(b.Mask, mask)
 			b.Columns[batch.Turns] = append(b.Columns[batch.Turns], slices.Repeat([]float32{1}, s.Sequence))
 		}
+		for _, c := range s.Loss.PolicyLayout().Columns { // the columns of later terms
+			if c.About().Kept && b.Columns[c] == nil {
+				b.Columns[c] = fill(func() float32 { return 1 })
+			}
+		}
 		out = append(out, b)
 	}
 	return out

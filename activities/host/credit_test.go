@@ -199,7 +199,7 @@ func TestCreditOfParts(t *testing.T) {
 // A row of the batch has what belongs to its tokens: of a stretch in the middle of a row as of its first, with several
 // values for a token, and with the sampler's log-probs where the run wants those.
 func TestBatchRows(t *testing.T) {
-	methodstest.Needs(t, "hiper")
+	methodstest.Needs(t, "hiper", "grpo")
 	p := begin(t, `{"rollout": {"prompt_tokens": [100, 100, 100]}}`)
 	rc := *p.rc
 	rows := []episode.TrajectoryRow{

@@ -100,11 +100,11 @@ func Link(options ...Option) error {
 // fields checks the options of what was linked beside the fields that every spec has.
 func fields(algorithms []credit.Algorithm) error {
 	known := map[string]bool{}
-	for _, f := range spec.Fields() {
-		if known[f.Path] {
-			return fmt.Errorf("%s is a field of every spec: give the option that is linked another name", f.Path)
+	for path := range spec.Fields() {
+		if known[path] {
+			return fmt.Errorf("%s is a field of every spec: give the option that is linked another name", path)
 		}
-		known[f.Path] = true
+		known[path] = true
 	}
 	for _, a := range algorithms {
 		for _, name := range a.Reads {
