@@ -100,8 +100,9 @@ func (t *train) status() (Status, error) {
 	s := Status{
 		Run: t.Run.ID, Phase: t.phase, Branch: t.Branch, Iteration: t.Next, Iterations: t.end(), Environment: t.plan.Environment,
 		Paused: t.Paused, Fingerprint: t.Fingerprint, Head: t.headRef(), State: t.State, Settings: t.Settings,
-		Metrics: t.Metrics, First: evaluated(t.First), Last: evaluated(t.Last), LostDevices: t.LostDevices, SilentDevices: t.SilentDevices, Recomputed: t.Recomputed,
-		PausedBy: t.pausedBy(), Failing: t.Failures, AtRisk: t.atRisk(), RebuildSeconds: t.rebuildSeconds(), Warnings: t.Warnings, Events: t.Events,
+		Metrics: t.Metrics, First: evaluated(t.First), Last: evaluated(t.Last), LostDevices: t.LostDevices,
+		SilentDevices: t.SilentDevices, Recomputed: t.Recomputed, PausedBy: t.pausedBy(), Failing: t.Failures,
+		AtRisk: t.atRisk(), RebuildSeconds: t.rebuildSeconds(), Warnings: t.Warnings, Events: t.Events,
 	}
 	s.Waiting, s.Costs = t.waiting(), t.costsNow()
 	return s, nil

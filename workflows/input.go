@@ -48,7 +48,9 @@ func readInput[T any](input json.RawMessage, example string) (T, error) {
 		field, known := at[m.Key]
 		switch {
 		case !known:
-			problems = append(problems, strict.Problem{Path: m.Key, Found: "an unknown key", Allowed: strings.Join(names, ", "), Hint: strict.DidYouMean(m.Key, names)})
+			problems = append(problems, strict.Problem{
+				Path: m.Key, Found: "an unknown key", Allowed: strings.Join(names, ", "), Hint: strict.DidYouMean(m.Key, names),
+			})
 			continue
 		case m.Again:
 			problems = append(problems, strict.Problem{Path: m.Key, Found: "the key again", Allowed: "each key once"})
@@ -91,7 +93,9 @@ type nothing struct{}
 // update is a command that changes something. Its input is refused before anything is recorded if it is not a
 // T or if valid returns an error; do has it then. In a replay do alone is called: what an earlier build has
 // accepted stays accepted.
-func update[T any](name string, do func(workflow.Context, T) (string, error), valid func(workflow.Context, T) error, about, example string) command {
+func update[T any](
+	name string, do func(workflow.Context, T) (string, error), valid func(workflow.Context, T) error, about, example string,
+) command {
 	return command{
 		name: name,
 		handler: func(ctx workflow.Context, input json.RawMessage) (string, error) {

@@ -70,7 +70,9 @@ func describe(ctx workflow.Context, wait time.Duration, commanded func() bool) (
 // openSession waits for a device with the fingerprint, without limit. It calls tell after
 // the first failed try. It fails only when the workflow is cancelled, with errLongHistory,
 // or with errCommanded when commanded says so.
-func (w *Workflows) openSession(ctx workflow.Context, fingerprint string, bound int, commanded func() bool, tell waiting) (*session, error) {
+func (w *Workflows) openSession(
+	ctx workflow.Context, fingerprint string, bound int, commanded func() bool, tell waiting,
+) (*session, error) {
 	var present []string
 	for wait := sessionWait; ; wait = min(wait*2, sessionWaitMax) {
 		if err := ctx.Err(); err != nil {
@@ -97,7 +99,9 @@ func (w *Workflows) openSession(ctx workflow.Context, fingerprint string, bound 
 	}
 }
 
-func (w *Workflows) trySession(ctx workflow.Context, fingerprint string, bound int, wait time.Duration, commanded func() bool) (*session, error) {
+func (w *Workflows) trySession(
+	ctx workflow.Context, fingerprint string, bound int, wait time.Duration, commanded func() bool,
+) (*session, error) {
 	root, _ := workflow.NewDisconnectedContext(ctx)
 	root = workflow.WithActivityOptions(root, workflow.ActivityOptions{
 		TaskQueue:           activities.DeviceQueue(fingerprint),

@@ -90,6 +90,7 @@ func (t *train) awaitCalm(ctx workflow.Context, err error) error {
 	}
 	defer t.waitedSince(ctx, workflow.Now(ctx))
 	t.show(ctx, "waiting: "+of.phase())
-	_, err = workflow.AwaitWithTimeout(ctx, min(silenceWaitMin<<min(of.Silent-1, 10), silenceWaitMax), func() bool { return t.Paused || t.adopts() })
+	wait := min(silenceWaitMin<<min(of.Silent-1, 10), silenceWaitMax)
+	_, err = workflow.AwaitWithTimeout(ctx, wait, func() bool { return t.Paused || t.adopts() })
 	return err
 }

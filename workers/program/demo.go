@@ -144,7 +144,9 @@ func startDemo(ctx context.Context, out io.Writer, servers *dev.Stack, run, pres
 }
 
 // summary prints the results of the run and where to find them.
-func summary(ctx context.Context, out io.Writer, s store.Store, servers *dev.Stack, run string, status workflows.Status, took time.Duration) error {
+func summary(
+	ctx context.Context, out io.Writer, s store.Store, servers *dev.Stack, run string, status workflows.Status, took time.Duration,
+) error {
 	head, err := store.Head(ctx, s, run)
 	if err != nil {
 		return err
@@ -157,7 +159,8 @@ func summary(ctx context.Context, out io.Writer, s store.Store, servers *dev.Sta
 	for _, link := range chain {
 		success = append(success, 100*float64(link.Manifest.Metrics["success/mean"]))
 	}
-	fmt.Fprintf(out, "\n%s\n\n", asciigraph.Plot(success, asciigraph.Height(10), asciigraph.Width(60), asciigraph.LowerBound(0), asciigraph.UpperBound(100),
+	fmt.Fprintf(out, "\n%s\n\n", asciigraph.Plot(success,
+		asciigraph.Height(10), asciigraph.Width(60), asciigraph.LowerBound(0), asciigraph.UpperBound(100),
 		asciigraph.Precision(0), asciigraph.Caption("success in training, % of the trajectories of each iteration")))
 	if first, last := status.First, status.Last; first != nil && last != nil {
 		fmt.Fprintln(out, "Evaluation on the same fixed instances:")

@@ -15,7 +15,9 @@ import (
 
 // exportAdapters writes a version that is adapters over a base model: by themselves, or added
 // to the base model's weights. files are the version's, in the store from.
-func exportAdapters(ctx context.Context, s, from store.Store, t spec.Train, base store.ModelRef, files map[string]store.Ref, o exportOptions) (size int64, count int, err error) {
+func exportAdapters(
+	ctx context.Context, s, from store.Store, t spec.Train, base store.ModelRef, files map[string]store.Ref, o exportOptions,
+) (size int64, count int, err error) {
 	about, err := run.ModelFiles(ctx, s, run.SmallRefs(base))
 	if err != nil {
 		return 0, 0, err
@@ -57,7 +59,9 @@ func exportAdapters(ctx context.Context, s, from store.Store, t spec.Train, base
 }
 
 // drawnAdapters puts new adapters beside a base model's files, into an overlay of the store.
-func drawnAdapters(ctx context.Context, s store.Store, rc *run.Context, files map[string]store.Ref) (store.Store, map[string]store.Ref, error) {
+func drawnAdapters(
+	ctx context.Context, s store.Store, rc *run.Context, files map[string]store.Ref,
+) (store.Store, map[string]store.Ref, error) {
 	drawn, err := model.DrawnFiles(rc.Config, rc.AdaptersAt())
 	if err != nil {
 		return nil, nil, err

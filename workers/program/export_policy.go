@@ -89,7 +89,9 @@ func whole(ctx context.Context, s store.Store, snapshot *store.SnapshotRef, remo
 
 // rebuild computes the version on this machine's device as a resumed run would. It writes
 // to a memory overlay of the run's store.
-func (p foundPolicy) rebuild(ctx context.Context, s store.Store, open func() (*model.Device, error), say func(string)) (store.Store, map[string]store.Ref, error) {
+func (p foundPolicy) rebuild(
+	ctx context.Context, s store.Store, open func() (*model.Device, error), say func(string),
+) (store.Store, map[string]store.Ref, error) {
 	opened, err := open()
 	if err != nil {
 		return nil, nil, err

@@ -27,7 +27,8 @@ adapter_model.safetensors.`,
 		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(encodeCommand(), decodeCommand(), templateCommand(), logProbsCommand(), generateCommand(), randomCommand(), fromGGUFCommand(), tryCommand())
+	cmd.AddCommand(encodeCommand(), decodeCommand(), templateCommand(), logProbsCommand(), generateCommand(),
+		randomCommand(), fromGGUFCommand(), tryCommand())
 	return cmd
 }
 

@@ -32,7 +32,9 @@ func needs(run string, r workers.Replay, err error) error {
 }
 
 // askAgain asks the environments of the flags again.
-func askAgain(ctx context.Context, s store.Store, conn stack.Connection, o workers.Options, run string, iteration int) ([]host.Drift, int, error) {
+func askAgain(
+	ctx context.Context, s store.Store, conn stack.Connection, o workers.Options, run string, iteration int,
+) ([]host.Drift, int, error) {
 	if len(o.EnvTemporal) > 0 {
 		c, err := conn.Temporal(ctx)
 		if err != nil {

@@ -36,7 +36,8 @@ starts again.`,
 			if worker.Codec, err = keys.PayloadCodec(); err != nil {
 				return err
 			}
-			return stack.WithProcess(cmd.Context(), servers, worker, cmd.Flags(), cmd.OutOrStdout(), func(ctx context.Context, s stack.Served) error {
+			out := cmd.OutOrStdout()
+			return stack.WithProcess(cmd.Context(), servers, worker, cmd.Flags(), out, func(ctx context.Context, s stack.Served) error {
 				devBanner(cmd.OutOrStdout(), s)
 				fmt.Fprintln(cmd.OutOrStdout(), metricsLine(worker.MetricsListen))
 				<-ctx.Done()
@@ -68,7 +69,8 @@ Try, in another terminal:
   %[7]s workflow update execute -w bandit-1 --name pause%[8]s
 %[11]s
 Ctrl-C stops everything.
-`, s.Device.Fingerprint, s.UIURL(), s.TemporalAddress(), s.S3().Endpoint, s.S3().Bucket, s.Dir(), stack.TemporalName(), stack.AddressFlag(s.Stack), stack.ProgramName(), stack.DirFlag(s.Stack), codecHint(s))
+`, s.Device.Fingerprint, s.UIURL(), s.TemporalAddress(), s.S3().Endpoint, s.S3().Bucket, s.Dir(),
+		stack.TemporalName(), stack.AddressFlag(s.Stack), stack.ProgramName(), stack.DirFlag(s.Stack), codecHint(s))
 }
 
 // codecHint says how to read encrypted payloads; "" where they are plain.
