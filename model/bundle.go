@@ -12,9 +12,6 @@ import (
 // and writing its memory takes about 5.
 type bundle []int
 
-// bundledTensors is how many tensors a bundle has at most on CUDA.
-const bundledTensors = 8
-
 // bundles puts tensors into bundles of at most so many, in the order of their first tensors. They do
 // not depend on the number of devices: a tensor is always made by the same program.
 func bundles(tensors []TensorShape, most int) []bundle {

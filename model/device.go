@@ -90,8 +90,8 @@ type Device struct {
 	fingerprint Fingerprint
 	memory      MemorySettings // complete; zero for a CPU's plugin
 	other       OtherBuild
-	closed      bool                    // guarded by run
-	programs    map[programKey]*program // guarded by run
+	closed      bool             // guarded by run
+	programs    map[any]*program // by their keys; guarded by run
 	builds      *builds
 }
 

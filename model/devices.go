@@ -188,6 +188,9 @@ func (d *Device) deal(n int, f func(k, i int) error) error {
 // its cores.
 const startedAtOnce = 8
 
+// bundledTensors is how many tensors a bundle has at most on CUDA.
+const bundledTensors = 8
+
 // abreast calls f with the numbers 0 to n−1, for programs that do not depend on each other: on CUDA
 // several at once, on a CPU one after the other. Once one has failed, no other begins. The caller
 // holds run.

@@ -92,7 +92,7 @@ func (d *Device) shared(key programKey, build builder) *program {
 		return p
 	}
 	if d.programs == nil {
-		d.programs = map[programKey]*program{}
+		d.programs = map[any]*program{}
 	}
 	p := &program{name: strings.TrimSpace(string(key.kind) + " " + key.tensor), device: d, key: key, build: build}
 	d.programs[key] = p

@@ -22,7 +22,7 @@ import (
 type program struct {
 	name   string
 	device *Device
-	key    programKey
+	key    any // comparable: equal programs of the device have equal ones
 	users  int // Programs and States that use it; guarded by the device's run
 	// build makes the graph. It declares the inputs through in, in the order of call's
 	// arguments, and returns the outputs.
