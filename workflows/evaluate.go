@@ -79,7 +79,7 @@ func (w *Workflows) Evaluate(ctx workflow.Context, input json.RawMessage) (*Eval
 	for {
 		err := t.evaluateAlone(ctx, id)
 		if errors.Is(err, errDeviceLost) {
-			step := t.failedTooOften(ctx, err)
+			step := t.failedTooOften(err)
 			if step == nil {
 				if err := t.awaitMemory(ctx, err); err != nil {
 					return nil, err

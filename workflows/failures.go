@@ -79,7 +79,7 @@ func (t *train) stepEnded(step string) {
 
 // failedTooOften counts a failure, if err is one, and returns its step where it has now
 // failed as often in a row as the spec allows; nil otherwise.
-func (t *train) failedTooOften(ctx workflow.Context, err error) *Failing {
+func (t *train) failedTooOften(err error) *Failing {
 	var f *failure
 	if !errors.As(err, &f) {
 		return nil

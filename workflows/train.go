@@ -185,7 +185,7 @@ func (t *train) run(ctx workflow.Context, input json.RawMessage, again bool) err
 			if t.Current != nil {
 				t.Current.Lost++
 			}
-			if step := t.failedTooOften(ctx, err); step != nil {
+			if step := t.failedTooOften(err); step != nil {
 				t.pauseBy(ctx, step)
 			}
 			if err := cmp.Or(t.awaitMemory(ctx, err), t.awaitCalm(ctx, err)); err != nil {

@@ -24,7 +24,7 @@ type base struct {
 
 // findBase resolves a revision of the repository in the working directory.
 func findBase(ctx context.Context, revision, dir string) (base, error) {
-	out, err := output(ctx, "git", "rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}")
+	out, err := git(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}")
 	if err != nil {
 		return base{}, fmt.Errorf("find %q: git knows no such commit: %w", revision, err)
 	}
@@ -57,15 +57,15 @@ func (b base) build(ctx context.Context, say io.Writer) (err error) {
 	tree := filepath.Join(b.dir, "tree-"+b.short())
 	fmt.Fprintf(say, "building %s\n", b.short())
 	if _, err := os.Stat(tree); err == nil { // an earlier build was killed
-		if _, err := output(ctx, "git", "worktree", "remove", "--force", tree); err != nil {
+		if _, err := git(ctx, "worktree", "remove", "--force", tree); err != nil {
 			return fmt.Errorf("remove the work tree of a build that was killed: %w", err)
 		}
 	}
-	if _, err := output(ctx, "git", "worktree", "add", "--force", "--detach", tree, b.commit); err != nil {
+	if _, err := git(ctx, "worktree", "add", "--force", "--detach", tree, b.commit); err != nil {
 		return fmt.Errorf("check out %s: %w", b.short(), err)
 	}
 	defer func() {
-		_, removeErr := output(context.WithoutCancel(ctx), "git", "worktree", "remove", "--force", tree)
+		_, removeErr := git(context.WithoutCancel(ctx), "worktree", "remove", "--force", tree)
 		err = errors.Join(err, removeErr)
 	}()
 	program, err := filepath.Abs(b.program())
@@ -82,7 +82,7 @@ func (b base) build(ctx context.Context, say io.Writer) (err error) {
 
 // presets are the commit's preset files.
 func (b base) presets(ctx context.Context) (map[string][]byte, error) {
-	listing, err := output(ctx, "git", "ls-tree", "--name-only", b.commit, presetFolder+"/")
+	listing, err := git(ctx, "ls-tree", "--name-only", b.commit, presetFolder+"/")
 	if err != nil {
 		return nil, fmt.Errorf("list the presets of %s: %w", b.short(), err)
 	}
@@ -92,7 +92,7 @@ func (b base) presets(ctx context.Context) (map[string][]byte, error) {
 		if !ok {
 			continue
 		}
-		if files[name], err = output(ctx, "git", "show", b.commit+":"+file); err != nil {
+		if files[name], err = git(ctx, "show", b.commit+":"+file); err != nil {
 			return nil, fmt.Errorf("read preset %s of %s: %w", name, b.short(), err)
 		}
 	}
@@ -114,14 +114,14 @@ func presetsHere() (map[string][]byte, error) {
 	return files, nil
 }
 
-// output is what a command prints; the error has what it complains.
-func output(ctx context.Context, name string, arguments ...string) ([]byte, error) {
+// git is what a command of git prints; the error has what it complains.
+func git(ctx context.Context, arguments ...string) ([]byte, error) {
 	var complaint bytes.Buffer
-	command := exec.CommandContext(ctx, name, arguments...)
+	command := exec.CommandContext(ctx, "git", arguments...)
 	command.Stderr = &complaint
 	out, err := command.Output()
 	if err != nil {
-		return out, fmt.Errorf("%s %s: %w %s", name, arguments[0], err, strings.TrimSpace(complaint.String()))
+		return out, fmt.Errorf("git %s: %w %s", arguments[0], err, strings.TrimSpace(complaint.String()))
 	}
 	return out, nil
 }

@@ -24,7 +24,7 @@ func (t Train) WithSizes(m cost.Network, document []byte) Train {
 	if t.Rollout.ChunkTokens == 0 && t.Policy.Starter == nil && slices.ContainsFunc(t.generations(), long) {
 		t.Rollout.ChunkTokens = loadedChunk
 	}
-	t = t.divided(m, document)
+	t = t.divided(document)
 	t = t.fitting(m, !Writes(document, MicroBatch)).WithRecompute(m)
 	budget := cost.CoresWork * int64(t.Limits.ActivitySeconds) / max(m.Parameters(), 1)
 	if t.Limits.GenerateRows == 0 {
@@ -49,7 +49,7 @@ func (t Train) WithSizes(m cost.Network, document []byte) Train {
 // its own to compile; and with adapters into loadedShards shards, so that several devices can
 // compute them. Gradients of adapters are small; those of all weights would need memory for a
 // second one.
-func (t Train) divided(m cost.Network, document []byte) Train {
+func (t Train) divided(document []byte) Train {
 	if t.Policy.Starter != nil {
 		return t
 	}
