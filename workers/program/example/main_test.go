@@ -38,7 +38,7 @@ var wrong = map[string]struct {
 	"environment twice": {append(linked[:1:1], linked...), `environment "successor" is registered twice`},
 	"environment taken": {[]program.Option{program.WithEnvironment("bandit", "", newSuccessor)}, `environment "bandit" is registered twice`},
 	"algorithm twice":   {append(linked[1:2:2], linked...), `algorithm "sign" is there already: give yours another name`},
-	"algorithm taken":   {[]program.Option{program.WithMethod(named(methods.Algorithms[0].Name, sign))}, "is there already: give yours another name"},
+	"algorithm taken":   {[]program.Option{program.WithMethod(named(methods.Algorithms[0].Name, sign))}, "is there already: give yours"},
 	"field of every spec": {[]program.Option{program.WithMethod(credit.Algorithm{
 		Name: "mine", By: "mine", Compute: sign.Compute, Own: []option.Option{{Section: option.Credit, Name: "gamma", Doc: "(%s)"}},
 	})}, "credit.gamma is a field of every spec"},
@@ -46,7 +46,7 @@ var wrong = map[string]struct {
 		Name: "mine", By: "mine", Compute: sign.Compute, Reads: []string{"gama"},
 	})}, `algorithm "mine" reads credit.gama, which no spec has`},
 	"a search without a choice": {[]program.Option{program.WithSearch(search.Method{Name: "mine"})}, `search "mine" has either`},
-	"a loss that is there":      {[]program.Option{program.WithSurrogate(terms.Term{Name: "clip", Doc: "mine"}, func(losses.Tokens) (value, slope, bound *graph.Node) { return nil, nil, nil })}, `surrogate "clip" is there already`},
+	"a loss that is there":      {[]program.Option{program.WithSurrogate(terms.Term{Name: "clip", Doc: "mine"}, unbounded)}, `surrogate "clip" is there`},
 }
 
 func named(name string, a credit.Algorithm) credit.Algorithm {
@@ -76,14 +76,16 @@ func TestMain(m *testing.M) {
 	}
 }
 
+func unbounded(x losses.Tokens) (value, slope, bound *graph.Node) {
+	value = graph.Neg(graph.Mul(x.Ratio, x.Column(batch.Advantages)))
+	return value, nil, graph.LogicalNot(x.Inside)
+}
+
 // more are options of the kinds that the example does not have: a loss, and a search that is there by another name.
 func more() []program.Option {
 	out := []program.Option{program.WithSurrogate(terms.Term{
 		Name: "unbounded", Doc: "the ratio without a bound", Reads: []batch.Column{batch.Advantages},
-	}, func(x losses.Tokens) (value, slope, bound *graph.Node) {
-		value = graph.Neg(graph.Mul(x.Ratio, x.Column(batch.Advantages)))
-		return value, nil, graph.LogicalNot(x.Inside)
-	})}
+	}, unbounded)}
 	if s := methods.Search("best_of_n"); s.Name != "" {
 		s.Name = "own_best"
 		out = append(out, program.WithSearch(s))
