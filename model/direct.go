@@ -84,7 +84,8 @@ func GreedyOrSample(ctx context.Context, d *Device, weights Source, prompts [][]
 	for _, p := range prompts {
 		width = max(width, len(p))
 	}
-	p, err := d.Programs(weights.Config, o.Legal, Shapes{GenerateRows: min(len(prompts), 64), PromptTokens: width, MaxNewTokens: o.MaxNewTokens})
+	p, err := d.Programs(weights.Config, o.Legal, Shapes{GenerateRows: min(len(prompts), 64), PromptTokens: width,
+		MaxNewTokens: o.MaxNewTokens})
 	if err != nil {
 		return nil, fmt.Errorf("generate: %w", err)
 	}

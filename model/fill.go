@@ -58,7 +58,8 @@ const probeNoise = 0.0346
 // fill makes tensors by the programs of a kind, each on its owner; without owners all are made where
 // p runs. of gives a tensor's least number
 // and the width of the range of its noise. The caller holds run.
-func (p *core) fill(k kind, tensors []TensorShape, owner []int, of func(TensorShape) (base, spread float32)) (out []compute.Buffer, err error) {
+func (p *core) fill(k kind, tensors []TensorShape, owner []int,
+	of func(TensorShape) (base, spread float32)) (out []compute.Buffer, err error) {
 	fills, err := p.group(k)
 	if err != nil {
 		return nil, err

@@ -85,7 +85,8 @@ func (hd head) score(x, norm, target *graph.Node) (logProb, entropy, logSum, pro
 //
 //	∂ log p(target) / ∂ logit_i = [i = target] − p_i
 //	∂ H / ∂ logit_i             = −p_i (log p_i + H)
-func (hd head) pull(grads gradientNodes, norm *graph.Node, saved saved, target, entropy, logSum, byLogProb, byEntropy *graph.Node) *graph.Node {
+func (hd head) pull(grads gradientNodes, norm *graph.Node, saved saved, target, entropy, logSum, byLogProb,
+	byEntropy *graph.Node) *graph.Node {
 	x := saved.last
 	var dhs []*graph.Node
 	var dweight *graph.Node // nil if the head is frozen

@@ -2,7 +2,8 @@ package model
 
 import "github.com/reprise-rl/reprise/model/cost"
 
-// owners deals tensors to n devices in bundles, and gives each tensor's device. A tensor's owner has its weights, its moments and the total of its gradient, makes AdamW's step and
+// owners deals tensors to n devices in bundles, and gives each tensor's device. A tensor's owner has its weights, its moments
+// and the total of its gradient, makes AdamW's step and
 // fingerprints the tensor. The other devices have its weights while they need them: see spread.
 func owners(tensors []TensorShape, of []bundle, n int) []int {
 	sizes := make([]int, len(of))

@@ -89,7 +89,8 @@ func (s *tensorSet) open(file string, use func(*safetensors.Stream) error) error
 // blame reads a file to its end after an error about its contents. If the end is an error, as
 // of a file whose digest is wrong, that is the cause. A file that can seek has none there.
 func blame(err error, f fs.File) error {
-	if _, ok := f.(io.Seeker); ok || !errors.Is(err, safetensors.ErrFormat) && !errors.Is(err, safetensors.ErrDType) && !errors.Is(err, ErrTensors) {
+	if _, ok := f.(io.Seeker); ok || !errors.Is(err, safetensors.ErrFormat) && !errors.Is(err, safetensors.ErrDType) &&
+		!errors.Is(err, ErrTensors) {
 		return err
 	}
 	if _, end := io.Copy(io.Discard, f); end != nil {

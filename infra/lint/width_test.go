@@ -14,9 +14,6 @@ import (
 // columns is the most columns of a line, what stands in quotes left out: a message is not broken.
 const columns = 140
 
-// wide are the folders, with those below them, whose lines may be longer still.
-var wide = []string{"model/", "workers/lab/", "workers/reprise/", "workflows/spec/"}
-
 var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|` + "`[^`]*`")
 
 // tooWide reports whether a line has too many columns.
@@ -26,9 +23,6 @@ func tooWide(line string) bool {
 
 func TestLinesAreNarrow(t *testing.T) {
 	for path := range sources(t) {
-		if of := folderOf(path); of != "" {
-			continue
-		}
 		text, err := os.ReadFile(filepath.Join(root, path))
 		require.NoError(t, err)
 		number := 0
@@ -40,17 +34,6 @@ func TestLinesAreNarrow(t *testing.T) {
 	}
 }
 
-// folderOf is the folder of wide that a file is in; "" if it is in none. A file of package model itself is in
-// model/, those of the folders below are not.
-func folderOf(path string) string {
-	for _, folder := range wide {
-		if rest, ok := strings.CutPrefix(path, folder); ok && (folder != "model/" || !strings.Contains(rest, "/")) {
-			return folder
-		}
-	}
-	return ""
-}
-
 // TestWideLineIsFound shows that the check can fail.
 func TestWideLineIsFound(t *testing.T) {
 	long := strings.Repeat("a", columns)
@@ -59,5 +42,4 @@ func TestWideLineIsFound(t *testing.T) {
 	require.False(t, tooWide(`x := "`+long+`"`), "a message is not broken")
 	require.False(t, tooWide(`x := "\"`+long+`"`))
 	require.True(t, tooWide(`x := "`+long+`" + `+long))
-	require.Equal(t, []string{"model/", "", "workers/lab/"}, []string{folderOf("model/x.go"), folderOf("model/loss/x.go"), folderOf("workers/lab/a/x.go")})
 }

@@ -48,7 +48,8 @@ func (d *decoder) environment(t Train) {
 		}
 		if t.Update.Supervised.From == Demonstrations {
 			const path = "update.supervised.from"
-			d.add(path, Problem{Path: path, Found: strict.Quote(Demonstrations), Allowed: strict.Quote(OwnSuccesses) + " with the environment " + strict.Quote(p.Name), Hint: hint})
+			d.add(path, Problem{Path: path, Found: strict.Quote(Demonstrations),
+				Allowed: strict.Quote(OwnSuccesses) + " with the environment " + strict.Quote(p.Name), Hint: hint})
 		}
 	}
 }
@@ -182,7 +183,8 @@ func (d *decoder) rewards(t Train) {
 		path := strict.Index("rewards", i)
 		switch {
 		case names != nil && !slices.Contains(names, r.Name):
-			d.add(path, Problem{Path: strict.Join(path, "name"), Found: strict.Quote(r.Name), Allowed: oneOf(names), Hint: strict.DidYouMean(r.Name, names)})
+			d.add(path, Problem{Path: strict.Join(path, "name"), Found: strict.Quote(r.Name), Allowed: oneOf(names),
+				Hint: strict.DidYouMean(r.Name, names)})
 		case slices.ContainsFunc(t.Rewards[:i], func(o Reward) bool { return o.Name == r.Name }):
 			d.add(path, Problem{Path: strict.Join(path, "name"), Found: fmt.Sprintf("%s a second time", strict.Quote(r.Name)), Allowed: "each module once"})
 		case d.known.Reward != nil && !d.isBad("environment") && !d.isBad("environment.name") && !d.isBad("environment.options") && !d.isBad("rollout.think"):

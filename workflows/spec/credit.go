@@ -125,7 +125,8 @@ func cited(paper string) string {
 
 // papersOf are the sources of a field that single algorithms read.
 func papersOf(fits func(credit.Algorithm) bool) string {
-	return cmp.Or(strings.Join(namesOf(methods.Algorithms, func(a credit.Algorithm) (string, bool) { return cited(a.Paper), fits(a) }), "; "), fromOurs)
+	return cmp.Or(strings.Join(namesOf(methods.Algorithms, func(a credit.Algorithm) (string, bool) { return cited(a.Paper), fits(a) }),
+		"; "), fromOurs)
 }
 
 func stepWeighing(a credit.Algorithm) bool { return a.StepWeight != "" }

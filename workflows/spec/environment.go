@@ -69,11 +69,13 @@ func (e Environment) checkForeign(path string) Problems {
 	var problems Problems
 	for key, value := range map[string]float64{"broken_share": e.BrokenShare, "timeout_seconds": float64(e.TimeoutSeconds)} {
 		if value != 0 {
-			problems = append(problems, Problem{Path: strict.Join(path, key), Found: formatNumber(value), Allowed: "this field only with the environment " + strict.Quote(Foreign), Hint: "leave it out"})
+			problems = append(problems, Problem{Path: strict.Join(path, key), Found: formatNumber(value),
+				Allowed: "this field only with the environment " + strict.Quote(Foreign), Hint: "leave it out"})
 		}
 	}
 	if e.OnBroken != "" {
-		problems = append(problems, Problem{Path: strict.Join(path, "on_broken"), Found: strict.Quote(e.OnBroken), Allowed: "this field only with the environment " + strict.Quote(Foreign), Hint: "leave it out"})
+		problems = append(problems, Problem{Path: strict.Join(path, "on_broken"), Found: strict.Quote(e.OnBroken),
+			Allowed: "this field only with the environment " + strict.Quote(Foreign), Hint: "leave it out"})
 	}
 	slices.SortFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Path, b.Path) })
 	return problems

@@ -28,7 +28,8 @@ func withoutComparison() string {
 // relations are checked if none of their fields has a problem of its own.
 var relations = sync.OnceValue(func() []relation {
 	return slices.Concat(
-		generalRelations(), searchRelations(), surrogateRelations(), supervisedRelations, passesRelations, protocolRelations, secondRelations(), lagRelations,
+		generalRelations(), searchRelations(), surrogateRelations(), supervisedRelations, passesRelations, protocolRelations,
+		secondRelations(), lagRelations,
 		stopRelations,
 	)
 })

@@ -9,7 +9,8 @@ import (
 
 // WithSizes fills in what a spec leaves to the size of the model: rows of a pass and of a
 // micro-batch that fit into limits.device_gb, whether activations that also fit are kept, the tokens of a chunk of sampling, the widths
-// of micro-batches, the vocabulary that the detector entropy_uniform reads, the shards and the iterations between snapshots of a pretrained model, and the pieces of Generate, Score, Diagnose and Snapshot where a step is
+// of micro-batches, the vocabulary that the detector entropy_uniform reads, the shards and the iterations between snapshots of
+// a pretrained model, and the pieces of Generate, Score, Diagnose and Snapshot where a step is
 // estimated to take longer than limits.activity_seconds. It leaves out what is as ever,
 // so that such a spec has the bytes it had. Everything follows from the spec and the model
 // alone, never from a device, so that a run is the same wherever it is computed. document

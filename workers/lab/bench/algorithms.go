@@ -54,7 +54,8 @@ type DeviceAlgorithms struct {
 
 // MeasureDeviceAlgorithms times updates of a starter of two layers, repeats times
 // each, in turns. options are those with which the device was opened. say receives progress.
-func MeasureDeviceAlgorithms(ctx context.Context, opened *model.Device, options model.DeviceOptions, starter spec.Starter, repeats int, say func(string)) (DeviceAlgorithms, error) {
+func MeasureDeviceAlgorithms(ctx context.Context, opened *model.Device, options model.DeviceOptions, starter spec.Starter, repeats int,
+	say func(string)) (DeviceAlgorithms, error) {
 	starter.Layers = algorithmLayers
 	c := device.StarterConfig(starter)
 	out := DeviceAlgorithms{

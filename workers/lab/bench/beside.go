@@ -71,7 +71,8 @@ func (p pair) ratio() float64 { return p.durable.Seconds / p.direct.Seconds }
 var errPairs = errors.New("the iterations do not pair")
 
 // train makes a run through Temporal and a direct one beside it.
-func (b *Beside) train(ctx context.Context, durable Durable, direct *train.Training, runID string, text []byte) (train.Trained, []pair, error) {
+func (b *Beside) train(ctx context.Context, durable Durable, direct *train.Training, runID string,
+	text []byte) (train.Trained, []pair, error) {
 	b.mu.Lock()
 	b.ctx, b.direct, b.made, b.held, b.failed = ctx, direct, nil, nil, nil
 	b.mu.Unlock()

@@ -115,7 +115,8 @@ func (r *rollout) addRead() {
 		var goals []credit.Subgoal
 		for k, s := range r.Turns[row] {
 			goals = append(goals, credit.Subgoal{
-				Choice: credit.Span{From: s.From, To: s.From + 3}, Goal: credit.Span{From: s.From + 3, To: s.From + 9}, Action: credit.Span{From: s.From + 9, To: s.To}, Switches: (row+k)%2 == 0,
+				Choice: credit.Span{From: s.From, To: s.From + 3}, Goal: credit.Span{From: s.From + 3, To: s.From + 9},
+				Action: credit.Span{From: s.From + 9, To: s.To}, Switches: (row+k)%2 == 0,
 			})
 		}
 		r.Subgoals, r.Invalid, r.Cut = append(r.Subgoals, goals), append(r.Invalid, make([]bool, len(goals))), append(r.Cut, false)

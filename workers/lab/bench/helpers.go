@@ -107,7 +107,8 @@ func (s *benchmark) helpers(ctx context.Context) error {
 		}
 		host := workers.Options{
 			Client: on.Client, Namespace: on.Namespace(), Codec: on.Codec, Store: on.Bucket, Logger: zap.NewNop(),
-			Roles: []workers.Role{workers.RoleWorkflow, workers.RoleHost}, SessionHeartbeat: s.Worker.SessionHeartbeat, HostSlots: s.Worker.HostSlots,
+			Roles: []workers.Role{workers.RoleWorkflow, workers.RoleHost}, SessionHeartbeat: s.Worker.SessionHeartbeat,
+			HostSlots: s.Worker.HostSlots,
 		}
 		return beside(ctx, func(ctx context.Context, ready func()) error {
 			host.Ready = func(activities.DeviceInfo) { ready() }
@@ -126,7 +127,8 @@ const helpedIterations = 4
 
 func measureHelped(ctx context.Context, durable Durable, processes *crew.Crew, rounds int, say func(string)) (Helped, error) {
 	out := Helped{Rows: helpedGroups * 16, Turns: helpedTurns}
-	seconds, processor, iterations := make([][]float64, len(helpedSides)), make([][]float64, len(helpedSides)), make([][]float64, len(helpedSides))
+	seconds, processor, iterations := make([][]float64, len(helpedSides)), make([][]float64, len(helpedSides)), make([][]float64,
+		len(helpedSides))
 	states := map[bool]string{} // with a lag and without
 	// The round before the first warms both workers up.
 	for round := range rounds + 1 {

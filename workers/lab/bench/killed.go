@@ -50,7 +50,8 @@ func MeasureKilled(ctx context.Context, worker workers.Options, text []byte, at 
 		}
 		waiting, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		if err := watch.Until(waiting, on.Client, run, 20*time.Millisecond, func(s workflows.Status) bool { return s.Iteration >= at }); err != nil {
+		if err := watch.Until(waiting, on.Client, run, 20*time.Millisecond,
+			func(s workflows.Status) bool { return s.Iteration >= at }); err != nil {
 			return fmt.Errorf("wait for iteration %d of run %s: %w", at, run, err)
 		}
 		processes.Fault = ""

@@ -13,7 +13,8 @@ func printSpeeds(b *strings.Builder, s speed.Speeds) {
 	for _, m := range s.Models {
 		h := m.Shape
 		fmt.Fprintf(b, "\n%s, %.2f M parameters (compiled in %.1f s); rows of %d tokens: %d scored, %d × %d trained on;\nprompts of %d tokens: %d with %d more, and %d with %d or fewer, in passes and in a block\n\n",
-			m.Name, float64(m.Parameters)/1e6, m.Compile, h.Tokens, h.MicroBatch, h.MicroBatches, h.MicroBatch, h.PromptTokens, h.Rows, h.NewTokens, h.BlockRows, h.NewTokens)
+			m.Name, float64(m.Parameters)/1e6, m.Compile, h.Tokens, h.MicroBatch, h.MicroBatches, h.MicroBatch,
+			h.PromptTokens, h.Rows, h.NewTokens, h.BlockRows, h.NewTokens)
 		table(b, "\tReprise\ttorch, AVX2\tratio\tprocessor's\ttorch\tratio\tprocessor's\t", func(w io.Writer) {
 			for _, row := range []struct {
 				name   string

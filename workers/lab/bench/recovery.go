@@ -47,7 +47,8 @@ const patience = 5 * time.Minute
 // MeasureRecovery kills the worker process that holds the session of a started run while the
 // activity named step of the iteration runs, and reads the recovery from the run's
 // history. The workers are processes of this machine; kill ends one by SIGKILL.
-func MeasureRecovery(ctx context.Context, c client.Client, run string, iteration int, step string, kill func(pid int) error) (Recovery, error) {
+func MeasureRecovery(ctx context.Context, c client.Client, run string, iteration int, step string,
+	kill func(pid int) error) (Recovery, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	out := Recovery{Iteration: iteration, Step: step}
@@ -128,7 +129,8 @@ func recoveryIn(events []*historypb.HistoryEvent, killed time.Time) (r Recovery,
 		case enumspb.EVENT_TYPE_ACTIVITY_TASK_STARTED:
 			scheduled[e.GetActivityTaskStartedEventAttributes().ScheduledEventId].started = at
 		case enumspb.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
-			if a := scheduled[e.GetActivityTaskTimedOutEventAttributes().ScheduledEventId]; a.name == sessionActivity && at.After(killed) && lost.IsZero() {
+			if a := scheduled[e.GetActivityTaskTimedOutEventAttributes().ScheduledEventId]; a.name == sessionActivity && at.After(killed) &&
+				lost.IsZero() {
 				lost = at
 			}
 		case enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:

@@ -271,7 +271,8 @@ func (s *benchmark) speed(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		subjects = []speed.Subject{{Name: filepath.Base(s.Model), Config: c, Shape: folderShape, Turns: s.Rounds, Least: leastWork, DecodingGoal: 1.5}}
+		subjects = []speed.Subject{{Name: filepath.Base(s.Model), Config: c, Shape: folderShape, Turns: s.Rounds, Least: leastWork,
+			DecodingGoal: 1.5}}
 	}
 	return s.onDevice(func(d *model.Device) error {
 		got, err := speed.Measure(ctx, d, subjects, python(), s.say)

@@ -86,7 +86,8 @@ func (s *benchmark) slowBuckets(ctx context.Context) error {
 		bucket := &slowStore{Store: on.Bucket, prefix: store.RunDir(slowRun), delay: slowDelay}
 		host := workers.Options{
 			Client: on.Client, Namespace: on.Namespace(), Codec: on.Codec, Store: bucket, Logger: zap.NewNop(),
-			Roles: []workers.Role{workers.RoleWorkflow, workers.RoleHost}, SessionHeartbeat: s.Worker.SessionHeartbeat, HostSlots: s.Worker.HostSlots,
+			Roles: []workers.Role{workers.RoleWorkflow, workers.RoleHost}, SessionHeartbeat: s.Worker.SessionHeartbeat,
+			HostSlots: s.Worker.HostSlots,
 		}
 		return beside(ctx, func(ctx context.Context, ready func()) error {
 			host.Ready = func(activities.DeviceInfo) { ready() }
@@ -124,7 +125,8 @@ func beside(ctx context.Context, worker func(ctx context.Context, ready func()) 
 
 // MeasureSlowBucket trains a spec in turns alone and beside the slow run, rounds times
 // each. The caller runs a host worker that reads through bucket, and two device workers.
-func MeasureSlowBucket(ctx context.Context, durable Durable, bucket *slowStore, text, slow []byte, rounds int, say func(string)) (SlowBucket, error) {
+func MeasureSlowBucket(ctx context.Context, durable Durable, bucket *slowStore, text, slow []byte, rounds int,
+	say func(string)) (SlowBucket, error) {
 	out := SlowBucket{Delay: bucket.delay.Seconds()}
 	var seconds [2][]float64 // alone, beside
 	// The round before the first warms up both workers.
@@ -180,7 +182,8 @@ func beginSlow(ctx context.Context, durable Durable, run string, text []byte) (e
 		}
 		return nil
 	}
-	if err := watch.Until(ctx, durable.Client, run, 100*time.Millisecond, func(s workflows.Status) bool { return s.Iteration >= 1 }); err != nil {
+	if err := watch.Until(ctx, durable.Client, run, 100*time.Millisecond,
+		func(s workflows.Status) bool { return s.Iteration >= 1 }); err != nil {
 		return nil, fmt.Errorf("wait for run %s: %w", run, err)
 	}
 	return end, nil
@@ -194,7 +197,8 @@ func stopSlow(ctx context.Context, c client.Client, run string) error {
 		return err
 	}
 	h, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: run, UpdateName: "stop-after", Args: []any{workflows.StopAfter{Iteration: s.Iteration}}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		WorkflowID: run, UpdateName: "stop-after", Args: []any{workflows.StopAfter{Iteration: s.Iteration}},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err == nil {
 		err = h.Get(ctx, nil)

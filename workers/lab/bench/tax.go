@@ -67,7 +67,8 @@ var ErrBitsDiffer = errors.New("the same spec gave other bits")
 // a second or two, and a machine whose speed changes is as fast for one as for the other. In every third
 // turn the direct iterations use the bucket, in the others a store in memory. say receives progress.
 // The runs are called name-0, name-1 and so on.
-func MeasureTax(ctx context.Context, durable Durable, engine *device.Engine, beside *Beside, name string, text []byte, turns int, say func(string)) (Tax, error) {
+func MeasureTax(ctx context.Context, durable Durable, engine *device.Engine, beside *Beside, name string, text []byte, turns int,
+	say func(string)) (Tax, error) {
 	inMemory := &way{"directly, in memory", train.New(engine, store.NewMemory()), nil}
 	inBucket := &way{"directly, with S3", train.New(engine, store.NewCache(durable.Store, cacheBytes)), nil} // as a worker has it
 	around := dispatches{}

@@ -33,7 +33,8 @@ func newUpdates(device *model.Device, options model.DeviceOptions, c model.Confi
 	}()
 	for group := range algorithmGroups {
 		b := speed.Rows(c, starterShape, group)
-		b.Columns[batch.RefLogProbs], b.Columns[batch.Returns], b.Columns[batch.OldValues] = b.Columns[batch.OldLogProbs], b.Columns[batch.Advantages], b.Columns[batch.Advantages]
+		b.Columns[batch.RefLogProbs] = b.Columns[batch.OldLogProbs]
+		b.Columns[batch.Returns], b.Columns[batch.OldValues] = b.Columns[batch.Advantages], b.Columns[batch.Advantages]
 		u.all = append(u.all, b)
 	}
 	u.kept = u.all[:algorithmKept]
@@ -189,7 +190,8 @@ func addRow(to *batch.MicroBatch, ids []int32) {
 		mask[t], old[t], advantages[t] = true, -6, 1
 	}
 	to.IDs, to.Lengths, to.Mask = append(to.IDs, ids), append(to.Lengths, int32(len(ids))), append(to.Mask, mask)
-	to.Columns[batch.OldLogProbs], to.Columns[batch.Advantages] = append(to.Columns[batch.OldLogProbs], old), append(to.Columns[batch.Advantages], advantages)
+	to.Columns[batch.OldLogProbs] = append(to.Columns[batch.OldLogProbs], old)
+	to.Columns[batch.Advantages] = append(to.Columns[batch.Advantages], advantages)
 }
 
 func (u *updates) criticBeside() ([]workload, error) {

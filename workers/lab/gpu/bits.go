@@ -87,7 +87,8 @@ func (m *machine) starterShape() (model.Config, speed.Shape) {
 		return device.StarterConfig(spec.Starter{Layers: 2, HiddenSize: 32, IntermediateSize: 64, Heads: 2, KVHeads: 1}),
 			speed.Shape{Tokens: 16, MicroBatch: 2, MicroBatches: 2, Rows: 2, NewTokens: 4}
 	}
-	return device.StarterConfig(*spec.Default("starter").Policy.Starter), speed.Shape{Tokens: 128, MicroBatch: 16, MicroBatches: 2, Rows: 64, NewTokens: 32}
+	return device.StarterConfig(*spec.Default("starter").Policy.Starter), speed.Shape{Tokens: 128, MicroBatch: 16, MicroBatches: 2,
+		Rows: 64, NewTokens: 32}
 }
 
 // selfTest computes an update and a generation twice, in both dtypes, with activations kept and

@@ -151,7 +151,8 @@ func planned(n, gap int) faults.Fault {
 
 // trainKilled trains with one worker process at a time, which dies of the next fault, and returns
 // the kills with their witnesses.
-func trainKilled(ctx context.Context, on stack.Servers, processes *crew.Crew, run string, text []byte, kills int, progress io.Writer) ([]twins.Kill, error) {
+func trainKilled(ctx context.Context, on stack.Servers, processes *crew.Crew, run string, text []byte, kills int,
+	progress io.Writer) ([]twins.Kill, error) {
 	iterations, err := iterationsOf(text)
 	if err != nil {
 		return nil, err

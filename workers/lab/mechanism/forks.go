@@ -62,7 +62,8 @@ func PlayTrees(lakes []*Lake, batch int) (Batch, error) {
 // fork adds an episode that has its first turns from another row and learns from the others.
 func (b *Batch) fork(e episode, group, tree, from int, branch bool) {
 	b.add(e, group)
-	b.Trees, b.TrainFrom, b.Copied, b.Branches = append(b.Trees, tree), append(b.TrainFrom, from), append(b.Copied, from), append(b.Branches, branch)
+	b.Trees, b.TrainFrom = append(b.Trees, tree), append(b.TrainFrom, from)
+	b.Copied, b.Branches = append(b.Copied, from), append(b.Branches, branch)
 }
 
 // failures is what the branches of the batches before have achieved where trajectories had failed.

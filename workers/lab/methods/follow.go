@@ -142,7 +142,8 @@ func (f *follower) table(ctx context.Context, w client.WorkflowRun) (workflows.T
 			return page, nil
 		}
 		d, err := f.on.Client.DescribeWorkflowExecution(ctx, f.id, "")
-		if err == nil && d.WorkflowExecutionInfo.Status != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && d.WorkflowExecutionInfo.Status != enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
+		if err == nil && d.WorkflowExecutionInfo.Status != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING &&
+			d.WorkflowExecutionInfo.Status != enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
 			if err := w.Get(ctx, nil); err != nil {
 				return page, fmt.Errorf("sweep %s: %w", f.id, err)
 			}

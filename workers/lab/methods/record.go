@@ -111,7 +111,8 @@ func decode(line []byte) (Record, error) {
 		return r, fmt.Errorf("unknown method %q: %w", r.Method, study.ErrRecord)
 	}
 	n := len(r.Tokens)
-	if n == 0 || len(r.Rewards) != n || len(r.Successes) != n || len(r.Trajectories) != n || !slices.IsSorted(r.Tokens) || r.Tokens[n-1] < r.Until {
+	if n == 0 || len(r.Rewards) != n || len(r.Successes) != n || len(r.Trajectories) != n || !slices.IsSorted(r.Tokens) ||
+		r.Tokens[n-1] < r.Until {
 		return r, fmt.Errorf("the iterations of %s do not fit its %d tokens: %w", r.Name(), r.Until, study.ErrRecord)
 	}
 	return r, nil

@@ -85,7 +85,8 @@ func Table(records []Record) string {
 			}
 		}
 		iterations := statistics.Mean(of(r.runs, func(r Record) float64 { return float64(len(r.Tokens)) }), confidence)
-		fmt.Fprintf(&b, "| %s | %d | %.0f | %.1f %% | %s | %s | %s | %s |\n", r.method.Title, len(r.runs), iterations.Mean, 100*r.before.Mean, interval(r.success, 100, 1, " %"), words(over), words(under), bySeed(r.runs))
+		fmt.Fprintf(&b, "| %s | %d | %.0f | %.1f %% | %s | %s | %s | %s |\n", r.method.Title, len(r.runs), iterations.Mean, 100*r.before.Mean,
+			interval(r.success, 100, 1, " %"), words(over), words(under), bySeed(r.runs))
 	}
 	searches := searchesOf(all)
 	if len(searches) == 0 {
@@ -124,7 +125,8 @@ func searchesOf(all []result) []searched {
 			}
 		}
 		if len(reward) > 0 {
-			out = append(out, searched{r.method, statistics.Mean(reward, confidence), statistics.Mean(tokens, confidence), statistics.Mean(plain, confidence)})
+			out = append(out, searched{r.method, statistics.Mean(reward, confidence), statistics.Mean(tokens, confidence),
+				statistics.Mean(plain, confidence)})
 		}
 	}
 	return out

@@ -78,8 +78,9 @@ func newSubject(ctx context.Context, d *model.Device, c *clock, of Subject) (_ *
 	s.block = s.unequal(s.lengths, 1)
 	s.groups = s.unequal(s.lengths, GroupRows)
 	s.programs, err = d.Programs(config, nil, model.Shapes{
-		GenerateRows: shape.Rows, PromptTokens: shape.PromptTokens, MaxNewTokens: shape.NewTokens, MicroBatch: shape.MicroBatch, Sequence: shape.Tokens,
-		Keep: true, // as runs of these sizes do: see spec.Train.WithSizes
+		GenerateRows: shape.Rows, PromptTokens: shape.PromptTokens, MaxNewTokens: shape.NewTokens, MicroBatch: shape.MicroBatch,
+		Sequence: shape.Tokens,
+		Keep:     true, // as runs of these sizes do: see spec.Train.WithSizes
 	})
 	if err != nil {
 		return nil, err
@@ -133,7 +134,8 @@ func Rows(c model.Config, shape Shape, number int) batch.MicroBatch {
 			}
 		}
 		b.IDs, b.Lengths = append(b.IDs, ids), append(b.Lengths, int32(width))
-		b.Mask, b.Columns[batch.OldLogProbs], b.Columns[batch.Advantages] = append(b.Mask, mask), append(b.Columns[batch.OldLogProbs], old), append(b.Columns[batch.Advantages], advantages)
+		b.Mask, b.Columns[batch.OldLogProbs] = append(b.Mask, mask), append(b.Columns[batch.OldLogProbs], old)
+		b.Columns[batch.Advantages] = append(b.Columns[batch.Advantages], advantages)
 		b.RowWeights = append(b.RowWeights, 1)
 	}
 	return b

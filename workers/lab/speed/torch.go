@@ -82,7 +82,8 @@ func writeTorch(dir string, s *subject) error {
 		},
 	}
 	for _, b := range s.batches {
-		w.Batches = append(w.Batches, torchBatch{IDs: b.IDs, Mask: ahead(b.Mask), Old: ahead(b.Columns[batch.OldLogProbs]), Advantages: ahead(b.Columns[batch.Advantages])})
+		w.Batches = append(w.Batches, torchBatch{IDs: b.IDs, Mask: ahead(b.Mask), Old: ahead(b.Columns[batch.OldLogProbs]),
+			Advantages: ahead(b.Columns[batch.Advantages])})
 	}
 	body, err := json.Marshal(w)
 	if err != nil {

@@ -63,7 +63,8 @@ func (s Setting) cases(share float64, size int) []groupCase {
 			c := groupCase{high: float64(high), wins: float64(wins), probability: float64(chosen * paid)}
 			n, low := float64(size), float64(size-high)
 			mean := (float64(c.wins*HighReward) + float64(low*LowReward)) / n
-			squares := float64(c.wins*(HighReward-mean)*(HighReward-mean)) + float64(low*(LowReward-mean)*(LowReward-mean)) + float64((c.high-c.wins)*mean*mean)
+			squares := float64(c.wins*(HighReward-mean)*(HighReward-mean)) +
+				float64(low*(LowReward-mean)*(LowReward-mean)) + float64((c.high-c.wins)*mean*mean)
 			// Rounded, so that equal standard deviations compare equal.
 			c.deviation = math.Round(1e9*math.Sqrt(squares/(n-1))) / 1e9
 			if c.probability > 0 {

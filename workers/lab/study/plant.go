@@ -125,7 +125,8 @@ func (o Options) plantedRun(seed int) string {
 }
 
 // plant starts a run, changes its learning rate, waits for its end and reads the result.
-func plant(ctx context.Context, c client.Client, bucket store.Store, run string, text []byte, rate float64, progress io.Writer) (*Planted, error) {
+func plant(ctx context.Context, c client.Client, bucket store.Store, run string, text []byte, rate float64,
+	progress io.Writer) (*Planted, error) {
 	w, err := stack.StartTrain(ctx, c, run, text)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,8 @@ import (
 // Columns are the metrics that a record has of every iteration, with the names of
 // manifests: shares, rewards, nats and tokens.
 var Columns = []string{
-	Reward, Success, Executable, Deviation, ChosenDeviation, Entropy, GradNorm, Length, Distinct, Similarity, ClipFraction, KL, ExplainedVariance,
+	Reward, Success, Executable, Deviation, ChosenDeviation, Entropy, GradNorm, Length, Distinct, Similarity, ClipFraction, KL,
+	ExplainedVariance,
 }
 
 // Names of the metrics that the study reads.

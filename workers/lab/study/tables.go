@@ -42,7 +42,8 @@ func Tables(records []Record) string {
 	b.WriteString("| setting | seeds | high arm | mean reward, first → last | better arm's | worse than at first | an arm chosen | runs ended |\n|---|---|---|---|---|---|---|---|\n")
 	for _, s := range summaries {
 		of, _ := settingNamed(s.Setting)
-		fmt.Fprintf(&b, "| %s | %d | %s | %.3f → %s | %.3f | %d | %s | %s |\n", s.Setting, s.Seeds, s.Success.percent(), s.Start.Mean, s.Reward.digits(3), of.Better(), s.Worse, s.Executable.percent(), ends(s.Ends))
+		fmt.Fprintf(&b, "| %s | %d | %s | %.3f → %s | %.3f | %d | %s | %s |\n", s.Setting, s.Seeds, s.Success.percent(), s.Start.Mean,
+			s.Reward.digits(3), of.Better(), s.Worse, s.Executable.percent(), ends(s.Ends))
 	}
 	fmt.Fprintf(&b, "\nThe first %d iterations and the last; the highest gradient norm over the median one.\n\n", Window)
 	b.WriteString("| setting | in-group deviation | entropy | gradient norm | spike | length | distinct-2 |\n|---|---|---|---|---|---|---|\n")
@@ -50,7 +51,8 @@ func Tables(records []Record) string {
 		change := func(name string, digits int) string {
 			return fmt.Sprintf("%.*f → %s", digits, s.Early[name].Mean, s.Late[name].digits(digits))
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", s.Setting, change(Deviation, 3), change(Entropy, 2), change(GradNorm, 2), s.Spike.digits(0), change(Length, 1), change(Distinct, 2))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", s.Setting, change(Deviation, 3), change(Entropy, 2), change(GradNorm, 2),
+			s.Spike.digits(0), change(Length, 1), change(Distinct, 2))
 	}
 	b.WriteString("\nFalls of the reward, and detectors: the iterations in which they fired first. Lead: by how\nmany iterations before the fall; negative behind it. No fall: fired in so many runs without one.\n\n")
 	b.WriteString("| setting | reward falls at | recovered | detector | fired | at | lead | no fall |\n|---|---|---|---|---|---|---|---|\n")

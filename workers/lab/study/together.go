@@ -29,7 +29,8 @@ type Later struct {
 // LaterDetectors judges the detectors that are off in a study's runs, by the runs of the seeds that are
 // asked for, in the order of collapse.Rules.
 func LaterDetectors(records []Record, of func(seed uint64) bool) []Later {
-	out := []Later{{Detector: collapse.NoSignal}, {Detector: collapse.NoFormat}, {Detector: collapse.EntropyUniform}, {Detector: collapse.EchoTrap}}
+	out := []Later{{Detector: collapse.NoSignal}, {Detector: collapse.NoFormat}, {Detector: collapse.EntropyUniform},
+		{Detector: collapse.EchoTrap}}
 	for _, r := range records {
 		if !of(r.Seed) {
 			continue

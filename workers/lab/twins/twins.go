@@ -72,7 +72,8 @@ func (r *Run) Kills() []Kill {
 // when all deaths are over; its context ends with the run.
 //
 // If ctx ends before, its error is returned, and another call goes on.
-func (r *Run) Train(ctx context.Context, on stack.Servers, processes *crew.Crew, text []byte, save func() error, follow func(context.Context), progress io.Writer) error {
+func (r *Run) Train(ctx context.Context, on stack.Servers, processes *crew.Crew, text []byte, save func() error,
+	follow func(context.Context), progress io.Writer) error {
 	saved := func() error {
 		if save == nil {
 			return nil
