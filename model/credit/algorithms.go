@@ -6,6 +6,8 @@ import "github.com/reprise-rl/reprise/model/option"
 type Algorithm struct {
 	// Name is the value of credit.algorithm in a spec.
 	Name string
+	// Also are names by which other programs call it, in small letters, with _ for -.
+	Also []string
 	// By completes "rewards become advantages by …".
 	By string
 	// Formula and Paper describe the algorithm in docs/algorithms.md; File is the

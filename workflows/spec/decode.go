@@ -166,7 +166,7 @@ const hinted = 100
 func (d *decoder) unknown(key string, o *object) {
 	p := Problem{Path: strict.Join(o.path, key), Found: "an unknown key", Allowed: strings.Join(o.keys, ", ")}
 	if len(d.problems) < hinted {
-		p.Hint = cmp.Or(strict.DidYouMean(key, o.keys), homes(key, func(*rule) bool { return true }))
+		p.Hint = cmp.Or(hintOf(key, o.keys), strict.DidYouMean(key, o.keys), homes(key, func(*rule) bool { return true }))
 	}
 	d.problems = append(d.problems, p)
 }

@@ -216,7 +216,7 @@ func (r *rule) readString(n strict.Node) (any, Problems) {
 	}
 	if r.enum != nil {
 		if !slices.Contains(r.enum, text) {
-			return nil, r.problem(n.Found(), strict.DidYouMean(text, r.enum))
+			return nil, r.problem(n.Found(), Hint(text, r.enum))
 		}
 		return text, nil
 	}

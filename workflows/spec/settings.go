@@ -113,7 +113,7 @@ func (s Settings) Apply(changes ...Change) (Settings, error) {
 func (s *Settings) apply(c Change) Problems {
 	r := byPath(c.Path)
 	if r == nil {
-		hint := cmp.Or(homes(c.Path, func(r *rule) bool { return r.knob }), strict.DidYouMean(c.Path, Knobs()))
+		hint := cmp.Or(homes(c.Path, func(r *rule) bool { return r.knob }), Hint(c.Path, Knobs()))
 		return Problems{{Path: orWhole(strict.Shorten(c.Path)), Found: "an unknown knob", Allowed: strings.Join(Knobs(), ", "), Hint: hint}}
 	}
 	if !r.knob {

@@ -70,7 +70,7 @@ func meant(path string) string {
 	if len(same) > 0 && len(same) <= 4 {
 		return "did you mean " + strings.Join(same, " or ") + "?"
 	}
-	if hint := strict.DidYouMean(path, known().paths); hint != "" {
+	if hint := spec.Hint(path, known().paths); hint != "" {
 		return hint
 	}
 	for _, p := range known().paths { // the right field in the wrong object

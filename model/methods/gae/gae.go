@@ -8,7 +8,7 @@ import (
 
 // Entry is the method in the table.
 var Entry = credit.Algorithm{
-	Name: "gae", By: "a critic over tokens (GAE: PPO)",
+	Name: "gae", Also: []string{"ppo", "actor_critic"}, By: "a critic over tokens (GAE: PPO)",
 	Formula: "δ_t = r_t + γV_{t+1} − V_t; A = w(Σ (γλ)^k δ_{t+k})", Paper: "GAE, arXiv 1506.02438, eq. 16; RAGEN", File: "gae/gae.go",
 	Critic: true, Reads: []string{"gamma", "lambda", "reward_at", "whiten"},
 	Compute: func(in credit.Input, o credit.Options) ([][]float64, [][]float64, error) {

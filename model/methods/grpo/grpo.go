@@ -15,7 +15,7 @@ var Entry = credit.Algorithm{
 
 // EntryDr is the method in the table.
 var EntryDr = credit.Algorithm{
-	Name: "dr_grpo", By: "the group's mean (Dr. GRPO)",
+	Name: "dr_grpo", Also: []string{"drgrpo", "grpo_done_right"}, By: "the group's mean (Dr. GRPO)",
 	Formula: "A = R − mean_G", Paper: "Dr. GRPO, arXiv 2503.20783", File: "grpo/grpo.go",
 	Compares: true, DropsFlat: true,
 	Compute: func(in credit.Input, _ credit.Options) ([][]float64, [][]float64, error) {
@@ -25,7 +25,7 @@ var EntryDr = credit.Algorithm{
 
 // EntryLeaveOneOut is the method in the table.
 var EntryLeaveOneOut = credit.Algorithm{
-	Name: "leave_one_out", By: "the mean of the group's others (LOOP, RLOO)",
+	Name: "leave_one_out", Also: []string{"rloo", "loop"}, By: "the mean of the group's others (LOOP, RLOO)",
 	Formula: "A = R − mean of the others of G", Paper: "RLOO, arXiv 2402.14740; LOOP, arXiv 2502.01600", File: "grpo/grpo.go",
 	Compares: true, DropsFlat: true,
 	Compute: func(in credit.Input, _ credit.Options) ([][]float64, [][]float64, error) {

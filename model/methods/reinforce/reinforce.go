@@ -4,7 +4,7 @@ import "github.com/reprise-rl/reprise/model/credit"
 
 // Entry is the method in the table.
 var Entry = credit.Algorithm{
-	Name: "reinforce_pp", By: "the batch's mean and standard deviation (REINFORCE++)",
+	Name: "reinforce_pp", Also: []string{"reinforce++", "reinforce_plus_plus", "reinforce"}, By: "the batch's mean and standard deviation (REINFORCE++)",
 	Formula: "A_t = w(Σ_{k≥t} γ^{k−t} r_k)", Paper: "REINFORCE++, arXiv 2501.03262", File: "reinforce/reinforce.go",
 	Reads: []string{"gamma", "reward_at"},
 	Compute: func(in credit.Input, o credit.Options) ([][]float64, [][]float64, error) {
@@ -14,7 +14,7 @@ var Entry = credit.Algorithm{
 
 // EntryBaseline is the method in the table.
 var EntryBaseline = credit.Algorithm{
-	Name: "reinforce_pp_baseline", By: "the group's mean and the batch's standard deviation (REINFORCE++ with a baseline)",
+	Name: "reinforce_pp_baseline", Also: []string{"reinforce++_baseline", "reinforce_plus_plus_baseline"}, By: "the group's mean and the batch's standard deviation (REINFORCE++ with a baseline)",
 	Formula: "A = w(R − mean_G)", Paper: "REINFORCE++, arXiv 2501.03262, \"w/ baseline\"", File: "reinforce/reinforce.go",
 	Compares: true,
 	Compute: func(in credit.Input, _ credit.Options) ([][]float64, [][]float64, error) {
