@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strconv"
-	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
@@ -83,20 +80,19 @@ func openParquet(content []byte) (*parquet.File, error) {
 	return f, nil
 }
 
-// readColumn gives a column of texts or, if numbers are allowed, of integers in decimal.
+// readColumn gives a column of texts or, if numbers are allowed, of numbers as texts.
 func readColumn(f *parquet.File, name string, numbers bool) ([]string, error) {
 	column := f.Root().Column(name)
 	if column == nil {
 		return nil, &FileError{Want: fmt.Sprintf("the column %q", name)}
 	}
-	kinds := []parquet.Kind{parquet.ByteArray}
-	want := fmt.Sprintf("texts in the column %q", name)
+	wanted := "texts"
 	if numbers {
-		kinds = append(kinds, parquet.Int32, parquet.Int64)
-		want = fmt.Sprintf("texts or integers in the column %q", name)
+		wanted = "texts or numbers"
 	}
-	if !column.Leaf() || column.MaxRepetitionLevel() != 0 || !slices.Contains(kinds, column.Type().Kind()) {
-		return nil, &FileError{Want: want}
+	of := typeOf(f, name, numbers)
+	if !column.Leaf() || of.read == nil || !of.texts && !numbers {
+		return nil, &FileError{Want: fmt.Sprintf("%s in the column %q, which is %s: write it as a column of strings", wanted, name, of.words)}
 	}
 	pages := column.Pages()
 	defer pages.Close()
@@ -111,21 +107,12 @@ func readColumn(f *parquet.File, name string, numbers bool) ([]string, error) {
 			return nil, &FileError{Want: "an undamaged Parquet file"}
 		}
 		err = readPage(page, func(v parquet.Value) error {
-			wrong := &FileError{Line: len(texts) + 1, Row: true, Want: want}
-			var text string
-			switch {
-			case v.IsNull():
-				return wrong
-			case v.Kind() == parquet.ByteArray:
-				if !utf8.Valid(v.ByteArray()) {
-					wrong.Want = fmt.Sprintf("UTF-8 in the column %q", name)
-					return wrong
-				}
-				text = string(v.ByteArray())
-			case v.Kind() == parquet.Int32:
-				text = strconv.FormatInt(int64(v.Int32()), 10)
-			default:
-				text = strconv.FormatInt(v.Int64(), 10)
+			text, want := "", wanted
+			if !v.IsNull() {
+				text, want = of.read(v)
+			}
+			if want != "" {
+				return &FileError{Line: len(texts) + 1, Row: true, Want: fmt.Sprintf("%s in the column %q", want, name)}
 			}
 			if bytes += len(text); bytes > MaxFile || len(texts) == MaxQuestions {
 				return &FileError{Want: fmt.Sprintf("at most %d questions of at most %d bytes together", MaxQuestions, MaxFile)}

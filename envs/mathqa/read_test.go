@@ -141,10 +141,6 @@ func TestReadParquet(t *testing.T) {
 		`the file: want at least one question`:     table[row](t, &parquet.Snappy),
 		`want an undamaged Parquet file`:           good[:len(good)-1],
 		`the file: want an undamaged Parquet file`: []byte("PAR1"),
-		`want texts or integers in the column "answer"`: table(t, &parquet.Snappy, struct {
-			Question string  `parquet:"question"`
-			Answer   float64 `parquet:"answer"`
-		}{"a", 1}),
 	} {
 		_, err := Read(content, plain)
 		var wrong *FileError
