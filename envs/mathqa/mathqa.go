@@ -1,6 +1,6 @@
-// Package mathqa asks the questions of a file and compares answers with the file's, as
-// RAGEN's MetaMathQA does. There are several attempts: the first is worth 1, each later
-// one half of the one before.
+// Package mathqa asks the questions of a file and compares answers with the file's, by value
+// where both are numbers, or as texts, as RAGEN's MetaMathQA does. There are several attempts: the first is worth
+// 1, each later one half of the one before.
 //
 // Questions are text from outside. Like every observation they are encoded without
 // special tokens, so that none can imitate the system.
@@ -57,6 +57,9 @@ func (m *MathQA) Examples(envs.Episode) []string {
 		answers := make(map[string]bool, len(m.questions))
 		for _, q := range m.questions {
 			answers[q.Answer] = true
+			if whole, ok := wholeNumber(q.Answer); ok && m.options.Compare == Numbers {
+				answers[whole] = true
+			}
 		}
 		n := 42
 		for answers[strconv.Itoa(n)] {
@@ -89,7 +92,7 @@ func (m *MathQA) Reset(instance, _ draw.Address) envs.Episode {
 }
 
 func (m *MathQA) episode(at int) *episode {
-	return &episode{question: &m.questions[at], attempts: m.options.Attempts}
+	return &episode{question: &m.questions[at], attempts: m.options.Attempts, numbers: m.options.Compare == Numbers}
 }
 
 // maxCases is how many questions are cases if there are more.
@@ -154,7 +157,8 @@ func (m *MathQA) wrongOnce(at int) *episode {
 // episode is the state of a member's episode.
 type episode struct {
 	question *Question
-	attempts int // there are
+	attempts int  // there are
+	numbers  bool // are compared by value
 	made     int
 	right    bool
 }
@@ -185,7 +189,7 @@ func (e *episode) Observation() string {
 
 // Legal implements envs.Episode: any text, in the form in which answers are compared.
 func (e *episode) Legal(action string) (string, bool) {
-	canonical, ok := Canonical(action)
+	canonical, ok := canonicalFor(action, e.numbers)
 	if !ok {
 		return "", false
 	}
@@ -203,12 +207,12 @@ func (e *episode) Choices() []string { return slices.Clone(examples) }
 
 // Step implements envs.Episode.
 func (e *episode) Step(action string) envs.Outcome {
-	canonical, ok := Canonical(action)
+	canonical, ok := canonicalFor(action, e.numbers)
 	if !ok || e.Done() {
 		panic(fmt.Sprintf("mathqa: step %q is not legal (done: %t)", action, e.Done()))
 	}
 	o := envs.Outcome{Effective: true}
-	if e.right = canonical == e.question.Answer; e.right {
+	if e.right = canonical == e.question.Answer || e.numbers && equal(e.question.Answer, canonical); e.right {
 		o.Reward, o.Success = e.worth(), true
 	}
 	e.made++

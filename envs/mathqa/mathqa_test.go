@@ -301,7 +301,7 @@ func TestHeldOut(t *testing.T) {
 	train := mustNew(t, `{"split":"train","instances":30,"pool":2,"attempts":2}`)
 	held := mustNew(t, string(train.HeldOut()))
 	require.Equal(t, Options{
-		SHA256: train.digest, QuestionField: "question", AnswerField: "answer", Attempts: 2, Split: Test,
+		SHA256: train.digest, QuestionField: "question", AnswerField: "answer", Attempts: 2, Split: Test, Compare: Numbers,
 	}, held.options)
 	for _, q := range held.questions {
 		require.NotContains(t, train.questions, q)

@@ -19,7 +19,7 @@ import (
 //go:embed sample.jsonl
 var sample []byte
 
-const summary = "Answer a question from a file, with several attempts: the first is worth 1, the next a half, then a quarter. An answer is right if it equals the file's, ignoring case and blanks."
+const summary = "Answer a question from a file, with several attempts: the first is worth 1, the next a half, then a quarter. An answer is right if it is the file's number in any spelling, or the file's text, ignoring case and blanks."
 
 // Splits of the questions.
 const (
@@ -47,6 +47,7 @@ type Options struct {
 	Attempts                                 int
 	Split                                    string
 	Instances, Pool                          int
+	Compare                                  string
 }
 
 func (s *Options) declare(o *envs.Options) {
@@ -69,6 +70,7 @@ func (s *Options) declare(o *envs.Options) {
 	if s.SHA256 != "" && !hexDigest.MatchString(s.SHA256) {
 		o.Wrong("sha256", "64 lower-case hexadecimal digits")
 	}
+	o.Choice("compare", &s.Compare, Numbers, compareNames, "when an answer is right: numbers (numbers of equal value, whatever their commas, zeros, signs of money, per cent, units or LaTeX; other answers as texts), or text (it equals the file's, ignoring case and blanks: RAGEN's)")
 	o.Int("attempts", &s.Attempts, 3, 1, maxAttempts, "largest number of attempts, each a turn: {range} (RAGEN's configuration allows 1)")
 	o.Choice("split", &s.Split, All, splitNames, "all questions of the file, or by a hash of the question: test (one of eight) or train. RAGEN draws both from all")
 	o.Int("instances", &s.Instances, 0, 0, board.MaxInstances, "how many of the questions are asked, whatever the seed; 0 for all")
@@ -102,7 +104,8 @@ func (m *MathQA) load(table *envs.Options) {
 		table.Wrong("sha256", "the digest of the file, which is "+m.digest)
 		return
 	}
-	questions, err := Read(content, Fields{Question: o.QuestionField, Answer: o.AnswerField, Marker: o.AnswerMarker})
+	fields := Fields{Question: o.QuestionField, Answer: o.AnswerField, Marker: o.AnswerMarker, Numbers: o.Compare == Numbers}
+	questions, err := Read(content, fields)
 	if err != nil {
 		table.WrongFile("file", o.File, err, "a file of questions")
 		return

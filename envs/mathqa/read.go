@@ -38,6 +38,8 @@ type Fields struct {
 	// Marker, if not "", is the text before the answer in its field; its last occurrence
 	// counts.
 	Marker string
+	// Numbers says that answers are compared by Numbers.
+	Numbers bool
 }
 
 // FileError is what is wrong with a file of questions, and where. It does not
@@ -237,7 +239,7 @@ func question(text, answer string, fields Fields) (q Question, field, want strin
 		}
 		answer = answer[at+len(fields.Marker):]
 	}
-	canonical, ok := Canonical(answer)
+	canonical, ok := canonicalFor(answer, fields.Numbers)
 	if !ok {
 		return q, fields.Answer, fmt.Sprintf("an answer in the field %q, of at most %d bytes", fields.Answer, MaxAnswer)
 	}
@@ -252,4 +254,12 @@ func question(text, answer string, fields Fields) (q Question, field, want strin
 func Canonical(answer string) (string, bool) {
 	canonical := strings.Join(strings.Fields(strings.ToLower(strings.ToValidUTF8(answer, "\uFFFD"))), "")
 	return canonical, canonical != "" && len(canonical) <= MaxAnswer
+}
+
+// canonicalFor is Canonical, with the blank of a mixed number kept as a sign if answers are compared by Numbers.
+func canonicalFor(answer string, numbers bool) (string, bool) {
+	if numbers && len(answer) <= 4*MaxAnswer { // a longer one is an answer only by its blanks
+		answer = joinMixed(answer)
+	}
+	return Canonical(answer)
 }

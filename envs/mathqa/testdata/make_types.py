@@ -5,6 +5,7 @@ types.json has for each file and column the values as texts, null where the colu
 annotations that version 1.0 of the format knows, and timestamps of 96 bits. Types that pyarrow does not write (ENUM, BSON, INTERVAL,
 the geographic ones, annotations without a logical type) are made by the test, which exchanges the annotation of a column.
 """
+
 import datetime
 import decimal
 import json
@@ -25,8 +26,8 @@ def dec(text):
 NUMBERS = {
     "int8": (pa.int8(), [-128, 0, 127]),
     "int16": (pa.int16(), [-32768, 0, 32767]),
-    "int32": (pa.int32(), [-2**31, -5, 2**31 - 1]),
-    "int64": (pa.int64(), [-2**63, 7, 2**63 - 1]),
+    "int32": (pa.int32(), [-(2**31), -5, 2**31 - 1]),
+    "int64": (pa.int64(), [-(2**63), 7, 2**63 - 1]),
     "uint8": (pa.uint8(), [0, 200, 255]),
     "uint16": (pa.uint16(), [0, 40000, 65535]),
     "uint32": (pa.uint32(), [0, 3000000000, 2**32 - 1]),
@@ -70,8 +71,31 @@ REFUSED = {
     "struct": (pa.struct([("a", pa.int32())]), [{"a": 1}] * 3),
     "map": (pa.map_(pa.string(), pa.int32()), [[("a", 1)]] * 3),
 }
-V1 = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "decimal32", "decimal64", "decimal128", "bool", "float32", "float64",
-      "string", "binary", "date32", "time32", "time64_us", "timestamp_ms", "timestamp_us", "timestamp_ns", "fixed"]
+V1 = [
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "decimal32",
+    "decimal64",
+    "decimal128",
+    "bool",
+    "float32",
+    "float64",
+    "string",
+    "binary",
+    "date32",
+    "time32",
+    "time64_us",
+    "timestamp_ms",
+    "timestamp_us",
+    "timestamp_ns",
+    "fixed",
+]
 
 
 def columns(names=None):
@@ -107,8 +131,16 @@ def columns(names=None):
 table, texts = columns()
 pq.write_table(table, HERE / "types.parquet", store_decimal_as_integer=True, compression="zstd", write_statistics=False, store_schema=False)
 old, old_texts = columns(V1)
-pq.write_table(old, HERE / "types-v1.parquet", version="1.0", use_deprecated_int96_timestamps=True, data_page_version="1.0", compression="snappy",
-               write_statistics=False, store_schema=False)
+pq.write_table(
+    old,
+    HERE / "types-v1.parquet",
+    version="1.0",
+    use_deprecated_int96_timestamps=True,
+    data_page_version="1.0",
+    compression="snappy",
+    write_statistics=False,
+    store_schema=False,
+)
 (HERE / "types.json").write_text(json.dumps({"types.parquet": texts, "types-v1.parquet": old_texts}, indent=1, ensure_ascii=False) + "\n")
 for name in ("types.parquet", "types-v1.parquet"):
     print(pq.ParquetFile(HERE / name).schema)
