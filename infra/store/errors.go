@@ -53,6 +53,9 @@ type Error struct {
 	Hint string
 	// Cause is the context's error if the caller gave up, else nil.
 	Cause error
+	// Answer is what the server's client library said, for those who tell causes of one kind apart. It is
+	// not unwrapped, and its text may have more than a person should see.
+	Answer error
 }
 
 // Error is one line: operation, place, kind, detail and hint.

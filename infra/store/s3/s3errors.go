@@ -56,7 +56,7 @@ func (s *Store) fail(ctx context.Context, op, key string, err error) error {
 	if err == nil {
 		return nil
 	}
-	e := &store.Error{Op: op, Where: s.Location(key)}
+	e := &store.Error{Op: op, Where: s.Location(key), Answer: err}
 	if cause := store.Canceled(ctx, err); cause != nil {
 		e.Cause = cause
 		return e
