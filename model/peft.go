@@ -113,6 +113,12 @@ var adapterFields = map[string]func(raw []byte, l *LoRA) error{
 		return nil
 	},
 	"init_lora_weights": oneOf(neutralInits...),
+	"layers_to_transform": func(raw []byte, _ *LoRA) error { // 0 does not switch it off: it is the first layer alone
+		if string(raw) != "null" && string(raw) != "[]" {
+			return errors.New("which is not supported")
+		}
+		return nil
+	},
 	// These have no effect on adapters as they are supported.
 	"peft_version": anything, "revision": anything, "auto_mapping": anything, "inference_mode": anything,
 	"megatron_core": anything, "qalora_group_size": anything, "runtime_config": anything, "layers_pattern": anything,
