@@ -161,7 +161,7 @@ const (
 
 var (
 	variableForm = regexp.MustCompile(`^([a-z])=`)
-	signForm     = regexp.MustCompile(`^([-+]?)([$€£¥₹]?)([-+]?)`)
+	signForm     = regexp.MustCompile(`^([-+]?)(us\$|usd|eur|[$€£¥₹]|)([-+]?)`)
 	latexForm    = regexp.MustCompile(`^(` + wholePattern + `)?\\frac\{([-+]?` + decimalPattern + `)\}\{([-+]?` + decimalPattern + `)\}`)
 	mixedForm    = regexp.MustCompile(`^(` + wholePattern + `)([-+])([0-9]+)/([0-9]+)`)
 	fractionForm = regexp.MustCompile(`^(` + decimalPattern + `)/(` + decimalPattern + `)`)
@@ -294,7 +294,7 @@ func scaled(value *big.Rat, exponent string) *big.Rat {
 
 // unitNames are units that have several spellings.
 var unitNames = map[string]string{
-	"$": "dollar", "usd": "dollar", "€": "euro", "eur": "euro", "£": "pound", "¥": "yen", "₹": "rupee", "°": "degree", "deg": "degree",
+	"$": "dollar", "us$": "dollar", "usd": "dollar", "€": "euro", "eur": "euro", "£": "pound", "¥": "yen", "₹": "rupee", "°": "degree", "deg": "degree",
 	"feet": "foot", "ft": "foot", "in": "inch", "inche": "inch", "people": "person", "children": "child",
 	"hr": "hour", "min": "minute", "sec": "second", "¢": "cent", "metre": "meter",
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -63,7 +64,7 @@ func TestAnswersAsMathVerify(t *testing.T) {
 var different = reasons(map[string][]string{
 	"a spelling of the same number that math-verify does not read": {
 		`1,080 <- 1{,}080`, `1,080 <- 1\,080`, `1,000 <- 1_000`, `-5 <- -$5`, `3 <- +3`, `-0.5 <- -.5`, `1/2 <- ½`, `0.5 <- ½`, `3/2 <- 1 1/2`,
-		`1 1/2 <- 1.5`, `-5 <- −5`, `-5 <- - 5`, `-5 <- –5`, `-5 <- −5.0`, `-5 <- -05`, `−5 <- -5`, `-1,080 <- −1080`, `72 <- "72"`,
+		`1 1/2 <- 1.5`, `-5 <- −5`, `-5 <- - 5`, `-5 <- –5`, `-5 <- −5.0`, `-5 <- -05`, `−5 <- -5`, `-1,080 <- −1080`, `72 <- "72"`, `12.50 <- US$12.50`,
 	},
 	"a power of ten, of which math-verify reads the part before the exponent or nothing": {
 		`1000 <- 1e3`, `1000 <- 1E3`, `1000 <- 1.0e+3`, `1000 <- 10^{3}`, `1000 <- 1×10^3`,
@@ -118,6 +119,65 @@ func TestCompare(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"43"}, mustNew(t, fmt.Sprintf(`{"file":%s}`, file(t, `{"question":"Q?","answer":"$42.00"}`))).Examples(nil))
+}
+
+// Every spelling of a number is equal to every other, and to none of another number.
+func TestSpellings(t *testing.T) {
+	spellings := func(tenths int) []string {
+		sign, size := "", tenths
+		if tenths < 0 {
+			sign, size = "-", -tenths
+		}
+		whole, part := strconv.Itoa(size/10), size%10
+		grouped := whole
+		for at := len(whole) - 3; at > 0; at -= 3 {
+			grouped = grouped[:at] + "," + grouped[at:]
+		}
+		decimal := fmt.Sprintf("%s.%d", whole, part)
+		top := strconv.Itoa(size)
+		texts := []string{
+			decimal, decimal + "0", grouped + "." + strconv.Itoa(part) + "00", "0" + decimal, "$" + decimal, `\$` + grouped + fmt.Sprintf(".%d0", part),
+			top + "/10", `\frac{` + top + `}{10}`, `\dfrac{` + top + `}{10}`, decimal + " dollars", decimal + "e0",
+			top + "e-1", top + `\times 10^{-1}`,
+			strings.ReplaceAll(grouped, ",", "{,}") + fmt.Sprintf(".%d", part), decimal + `\text{ dollars}`,
+			strings.ReplaceAll(grouped, ",", " ") + fmt.Sprintf(".%d", part),
+		}
+		if part == 0 {
+			texts = append(texts, whole, grouped, whole+".", "$"+grouped, whole+" dollars")
+		}
+		if part != 0 && size > 10 {
+			texts = append(texts, fmt.Sprintf("%s %d/10", whole, part), fmt.Sprintf(`%s\frac{%d}{10}`, whole, part))
+		}
+		var all []string
+		for _, text := range texts {
+			all = append(all, sign+text, "+"[:1-len(sign)]+sign+text, strings.ReplaceAll(sign, "-", "\u2212")+text)
+		}
+		for _, form := range []string{`\boxed{%s}`, "$%s$", `\(%s\)`, "**%s**", "The answer is %s.", "x = %s", "#### %s", `$\boxed{%s}$`} {
+			all = append(all, fmt.Sprintf(form, sign+decimal), fmt.Sprintf(form, sign+grouped+fmt.Sprintf(".%d", part)))
+		}
+		for i, text := range all {
+			canonical, ok := canonicalFor(text, true)
+			require.True(t, ok)
+			all[i] = canonical
+		}
+		return all
+	}
+	values := []int{0, 1, 5, 10, 25, 100, 990, 1005, 10800, 10810, 12345675, 100000000}
+	for _, v := range values {
+		for _, sign := range []int{1, -1} {
+			own := spellings(sign * v)
+			for _, file := range own[:9] {
+				for _, answer := range own {
+					require.True(t, equal(file, answer), "%s <- %s", file, answer)
+				}
+				for _, other := range []int{sign*v + 1, sign*v - 1, sign*v + 10, 10*sign*v + 1000, -3*sign*v - 7} {
+					for _, answer := range spellings(other) {
+						require.False(t, equal(file, answer), "%s <- %s", file, answer)
+					}
+				}
+			}
+		}
+	}
 }
 
 // Comparing neither fails nor depends on the order, and an answer is equal to itself.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
@@ -94,6 +95,10 @@ func readColumn(f *parquet.File, name string, numbers bool) ([]string, error) {
 	if !column.Leaf() || of.read == nil || !of.texts && !numbers {
 		return nil, &FileError{Want: fmt.Sprintf("%s in the column %q, which is %s: write it as a column of strings", wanted, name, of.words)}
 	}
+	if unread := unreadEncoding(f, column); unread != "" {
+		want := fmt.Sprintf("%s in the column %q without the encoding %s: write it plain or with a dictionary", wanted, name, unread)
+		return nil, &FileError{Want: want}
+	}
 	pages := column.Pages()
 	defer pages.Close()
 	var texts []string
@@ -125,6 +130,18 @@ func readColumn(f *parquet.File, name string, numbers bool) ([]string, error) {
 			return nil, err
 		}
 	}
+}
+
+// unreadEncoding is an encoding of a column that the reader of Parquet does not have for its type, or "".
+func unreadEncoding(f *parquet.File, column *parquet.Column) string {
+	kind := column.Type().Kind()
+	for _, group := range f.Metadata().RowGroups {
+		chunk := group.Columns[column.Index()].MetaData
+		if slices.Contains(chunk.Encoding, format.ByteStreamSplit) && kind != parquet.Float && kind != parquet.Double {
+			return format.ByteStreamSplit.String()
+		}
+	}
+	return ""
 }
 
 func readPage(page parquet.Page, each func(parquet.Value) error) error {

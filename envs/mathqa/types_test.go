@@ -247,3 +247,19 @@ func TestHalfDecimal(t *testing.T) {
 		require.Equal(t, text, got)
 	}
 }
+
+// An encoding that the reader of Parquet lacks is named: the file is not damaged.
+func TestEncodingsThatAreNotRead(t *testing.T) {
+	content := physical(t, int32(7))
+	f, err := parquet.OpenFile(bytes.NewReader(content), int64(len(content)), parquet.SkipPageIndex(true))
+	require.NoError(t, err)
+	for i, column := range f.Metadata().RowGroups[0].Columns {
+		if column.MetaData.PathInSchema[0] == "answer" {
+			f.Metadata().RowGroups[0].Columns[i].MetaData.Encoding = []format.Encoding{format.ByteStreamSplit}
+		}
+	}
+	_, err = readColumn(f, "answer", true)
+	require.ErrorContains(t, err, `in the column "answer" without the encoding BYTE_STREAM_SPLIT`)
+	_, err = readColumn(f, "question", false)
+	require.NoError(t, err)
+}
