@@ -3,10 +3,8 @@ package mathqa
 import (
 	"math/big"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 )
 
 // Ways in which answers are compared.
@@ -168,7 +166,6 @@ var (
 	powerForm    = regexp.MustCompile(`^10` + exponentPattern)
 	decimalForm  = regexp.MustCompile(`^(` + decimalPattern + `)(?:e([-+]?[0-9]+)|(?:[*×x·]|\\times|\\cdot)10` + exponentPattern + `)?`)
 	vulgar       = regexp.MustCompile(`([0-9]?)([¼½¾⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])`)
-	unitForm     = regexp.MustCompile(`^(\p{L}+)(/\p{L}+)?(?:\^?[23]|\^\{[23]\}|²|³)?$`)
 )
 
 var vulgarFractions = map[string]string{
@@ -290,60 +287,6 @@ func scaled(value *big.Rat, exponent string) *big.Rat {
 		power.Inv(power)
 	}
 	return value.Mul(value, power)
-}
-
-// unitNames are units that have several spellings.
-var unitNames = map[string]string{
-	"$": "dollar", "us$": "dollar", "usd": "dollar", "€": "euro", "eur": "euro", "£": "pound", "¥": "yen", "₹": "rupee", "°": "degree", "deg": "degree",
-	"feet": "foot", "ft": "foot", "in": "inch", "inche": "inch", "people": "person", "children": "child",
-	"hr": "hour", "min": "minute", "sec": "second", "¢": "cent", "metre": "meter",
-}
-
-// shortUnits are units of one or two letters, or without a vowel; another such word may be a product of variables, as in 5xy.
-var shortUnits = []string{
-	"mph", "kph", "rpm", "kwh", "lbs", "hrs", "yrs", "pts", "sqft", "mm", "m", "g", "s", "h", "l", "cm", "km", "kg", "mg", "ms", "ml", "cl", "dl", "hr", "ft", "in", "oz", "lb", "yd",
-	"mi", "am", "pm", "mb", "gb", "hz", "kw",
-}
-
-// noUnits are words after a number that change it.
-var noUnits = regexp.MustCompile(
-	`^(?:hundred|thousand|million|billion|trillion|dozen|half|halves|third|quarter|alpha|beta|theta|abc$)`)
-
-// unitOf is the words after a number in one spelling; it is not ok if they may be something else than a unit.
-func unitOf(rest string) (string, bool) {
-	rest = strings.ReplaceAll(rest, ".", "") // a.m., sq. ft.
-	if name, ok := unitNames[rest]; ok {
-		return name, true
-	}
-	m := unitForm.FindStringSubmatch(rest)
-	if m == nil || noUnits.MatchString(rest) {
-		return "", false
-	}
-	short := len([]rune(m[1])) < 3 || len(m[1]) == len([]rune(m[1])) && !strings.ContainsAny(m[1], "aeiou")
-	if short && !slices.Contains(shortUnits, m[1]) {
-		return "", false
-	}
-	unit := m[1]
-	if len(unit) > 2 {
-		unit = strings.TrimSuffix(unit, "s")
-	}
-	if name, ok := unitNames[unit]; ok {
-		unit = name
-	}
-	return unit + strings.Map(plainPower, rest[len(m[1]):]), true
-}
-
-// plainPower leaves the letters and digits of a unit's power.
-func plainPower(r rune) rune {
-	switch {
-	case r == '²':
-		return '2'
-	case r == '³':
-		return '3'
-	case unicode.IsLetter(r) || unicode.IsDigit(r) || r == '/':
-		return r
-	}
-	return -1
 }
 
 // leastPlaces are the digits after the point from which a decimal may stand for a fraction, as in math-verify.

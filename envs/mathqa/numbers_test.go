@@ -162,6 +162,14 @@ func TestSpellings(t *testing.T) {
 		}
 		return all
 	}
+	for _, pair := range [][2]string{
+		{"5 cm", "5 centimeters"}, {"3 hrs", "3 hours"}, {"2 lbs", "2 pounds"}, {"6 feet", "6 ft"}, {"7 inches", "7 in."}, {"10 cm^2", `10\text{ cm}^2`},
+		{"4 km", "4 kilometres"}, {"$5", "5 dollars"}, {"30 min", "30 minutes"},
+	} {
+		file, _ := canonicalFor(pair[0], true)
+		answer, _ := canonicalFor(pair[1], true)
+		require.True(t, equal(file, answer), pair)
+	}
 	values := []int{0, 1, 5, 10, 25, 100, 990, 1005, 10800, 10810, 12345675, 100000000}
 	for _, v := range values {
 		for _, sign := range []int{1, -1} {
