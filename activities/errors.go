@@ -13,6 +13,7 @@ const (
 	KindDivergence      = "Divergence"      // other bytes than the committed ones
 	KindArtifactAltered = "ArtifactAltered" // an artifact is not what its digest says
 	KindArtifactMissing = "ArtifactMissing" // an artifact is gone
+	KindStoreRefused    = "StoreRefused"    // the bucket refuses a request as it is: another endpoint, region or server is needed
 	KindStateDiffers    = "StateDiffers"    // a rebuilt state is not the recorded one
 	KindProgramsDiffer  = "ProgramsDiffer"  // this build lowers other programs than the run's
 	KindNotResident     = "NotResident"     // the worker does not hold this policy: restore it
@@ -32,7 +33,7 @@ const (
 // NonRetryable are the kinds that no retry can fix.
 var NonRetryable = []string{
 	KindSpecInvalid, KindSpecDiffers, KindModelInvalid, KindDivergence, KindArtifactAltered,
-	KindArtifactMissing, KindStateDiffers, KindProgramsDiffer, KindNotResident, KindDraining, KindInvalid, KindNotFound,
+	KindArtifactMissing, KindStoreRefused, KindStateDiffers, KindProgramsDiffer, KindNotResident, KindDraining, KindInvalid, KindNotFound,
 	KindOutOfMemory, KindDeviceFailed, KindDeviceTooSmall, KindCasesTooNarrow, KindEnvironment, KindEnvironmentBroke, KindNotFree,
 }
 

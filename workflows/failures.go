@@ -95,14 +95,20 @@ func (t *train) failedTooOften(err error) *Failing {
 	return &of
 }
 
-// brokenEnvironment is the failure of a foreign environment that broke too often, if err is one; nil
-// otherwise.
+// ofEnvironments are the failures of a foreign environment or a judge during a run, with what they are called. A person
+// can correct the program, and nothing of the turn is stored: the run pauses.
+var ofEnvironments = map[string]string{
+	activities.KindEnvironmentBroke: "the environment broke too often",
+	activities.KindEnvironment:      "the environment cannot be used",
+}
+
+// brokenEnvironment is the failure of a foreign environment, if err is one; nil otherwise.
 func brokenEnvironment(err error) *Failing {
 	var app *temporal.ApplicationError
-	if !errors.As(err, &app) || app.Type() != activities.KindEnvironmentBroke {
+	if !errors.As(err, &app) || ofEnvironments[app.Type()] == "" {
 		return nil
 	}
-	return &Failing{Step: "the environment broke too often", Count: 1, Kind: app.Type(), Error: shortenTo(app.Error(), maxFailure)}
+	return &Failing{Step: ofEnvironments[app.Type()], Count: 1, Kind: app.Type(), Error: shortenTo(app.Error(), maxFailure)}
 }
 
 // Text says how often the step has failed, and why the last time.
@@ -110,7 +116,7 @@ func (of Failing) Text() string { return fmt.Sprintf("%s; the last error: %s", o
 
 // phase says how often the step has failed.
 func (of Failing) phase() string {
-	if of.Kind == activities.KindEnvironmentBroke {
+	if ofEnvironments[of.Kind] != "" {
 		return of.Step
 	}
 	if of.Count == 0 {
@@ -129,7 +135,7 @@ func (of Failing) advice() string {
 		return "Free memory on the device, or serve its fingerprint by one that has more; `reprise validate` counts what the spec needs."
 	case activities.KindDeviceTooSmall:
 		return "Serve its fingerprint by a device with more memory, or fork the run (`from`) with a smaller limits.device_gb."
-	case activities.KindEnvironmentBroke:
+	case activities.KindEnvironmentBroke, activities.KindEnvironment:
 		return "Mend the environment or its server, without a change of its rules: nothing of the turn was stored, and it is asked again."
 	case kindTimedOut:
 		return "Use a faster device, or fork the run (`from`) with a larger limits.activity_seconds."

@@ -243,7 +243,7 @@ func TestErrors(t *testing.T) {
 // except those that a retry repairs, and the one that pauses the run.
 func TestKindsEndRun(t *testing.T) {
 	for _, k := range activities.NonRetryable {
-		if k == activities.KindNotResident || k == activities.KindDraining || k == activities.KindEnvironmentBroke {
+		if k == activities.KindNotResident || k == activities.KindDraining || ofEnvironments[k] != "" {
 			continue
 		}
 		s := &stage{plan: testPlan(), base: true, errors: map[string][]error{"Step": {temporal.NewApplicationError("no", k)}}}

@@ -31,6 +31,7 @@ var kinds = []struct {
 	{activities.KindDivergence, []error{store.ErrDivergence}},
 	{activities.KindArtifactAltered, []error{store.ErrAltered}},
 	{activities.KindArtifactMissing, []error{store.ErrNotFound}},
+	{activities.KindStoreRefused, []error{store.ErrRefused}},
 	{activities.KindStateDiffers, []error{activities.ErrStateDiffers}},
 	{activities.KindProgramsDiffer, []error{activities.ErrProgramsDiffer}},
 	{activities.KindNotResident, []error{activities.ErrNotResident}},
@@ -76,10 +77,30 @@ func Edge(ctx context.Context, err *error, operation string, args ...any) {
 	// The whole text is the message: as a cause it would be shown twice.
 	message := fmt.Sprintf("%s: %v", operation, *err)
 	if kind := KindOf(*err); kind != "" {
+		if mayPass(kind, *err, activity.GetInfo(ctx).Attempt) {
+			*err = temporal.NewApplicationError(message, "Again"+kind)
+			return
+		}
 		*err = temporal.NewNonRetryableApplicationError(message, kind, nil, details(*err)...)
 		return
 	}
 	*err = temporal.NewApplicationError(message, retryKindOf(*err))
+}
+
+// finalAttempt is the attempt from which on an error ends the activity that another attempt may not meet.
+const finalAttempt = 4
+
+// mayPass reports whether another attempt may not meet an error that ends the activity otherwise: a bit that flipped on the way, a
+// body that was cut, the answer of a proxy. What the bucket has is as it was.
+func mayPass(kind string, err error, attempt int32) bool {
+	if attempt >= finalAttempt {
+		return false
+	}
+	switch kind {
+	case activities.KindArtifactAltered, activities.KindArtifactMissing, activities.KindStoreRefused:
+		return true
+	}
+	return kind == activities.KindInvalid && (errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrBroken))
 }
 
 // details are what the workflow needs to know of an error besides its kind.

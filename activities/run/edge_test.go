@@ -35,7 +35,7 @@ func TestModelsAreNotTriedAgain(t *testing.T) {
 func TestKindsOfErrors(t *testing.T) {
 	kinds := map[string][]error{
 		activities.KindSpecInvalid: {spec.Problems{{Path: "seed"}}}, activities.KindSpecDiffers: {activities.ErrSpecDiffers}, activities.KindModelInvalid: {activities.ErrModelInvalid},
-		activities.KindDivergence: {store.ErrDivergence}, activities.KindArtifactAltered: {store.ErrAltered}, activities.KindArtifactMissing: {store.ErrNotFound},
+		activities.KindDivergence: {store.ErrDivergence}, activities.KindArtifactAltered: {store.ErrAltered}, activities.KindArtifactMissing: {store.ErrNotFound}, activities.KindStoreRefused: {store.ErrRefused},
 		activities.KindStateDiffers: {activities.ErrStateDiffers}, activities.KindProgramsDiffer: {activities.ErrProgramsDiffer, &activities.ProgramsDiffer{}},
 		activities.KindNotResident: {activities.ErrNotResident}, activities.KindDraining: {activities.ErrDraining}, activities.KindOutOfMemory: {activities.ErrOutOfMemory},
 		activities.KindDeviceFailed: {activities.ErrDeviceFailed}, activities.KindDeviceTooSmall: {activities.ErrDeviceTooSmall}, activities.KindNotFree: {activities.ErrNotFree},
@@ -96,7 +96,7 @@ func TestEdgeOfAnActivity(t *testing.T) {
 	var s testsuite.WorkflowTestSuite
 	env := s.NewTestActivityEnvironment()
 	differ := &activities.ProgramsDiffer{Programs: []activities.OtherProgram{{Name: "score"}}}
-	given := map[string]error{"invalid": store.ErrInvalid, "away": store.ErrUnavailable, "differ": differ}
+	given := map[string]error{"invalid": store.ErrInvalid, "input": model.ErrInput, "away": store.ErrUnavailable, "differ": differ}
 	activity := func(ctx context.Context, which string) (err error) {
 		defer Heartbeat(ctx)()
 		defer Edge(ctx, &err, "step of %s", which)
@@ -106,7 +106,7 @@ func TestEdgeOfAnActivity(t *testing.T) {
 	for which, want := range map[string]struct {
 		kind  string
 		never bool
-	}{"invalid": {activities.KindInvalid, true}, "away": {"StoreUnavailable", false}, "differ": {activities.KindProgramsDiffer, true}} {
+	}{"invalid": {"AgainInvalid", false}, "input": {activities.KindInvalid, true}, "away": {"StoreUnavailable", false}, "differ": {activities.KindProgramsDiffer, true}} {
 		_, err := env.ExecuteActivity(activity, which)
 		var application *temporal.ApplicationError
 		require.ErrorAs(t, err, &application)
@@ -123,4 +123,18 @@ func TestEdgeOfAnActivity(t *testing.T) {
 	}
 	_, err := env.ExecuteActivity(activity, "nothing")
 	require.NoError(t, err)
+}
+
+// What a bad read gave is read again three times before it ends a run; what is computed is not.
+func TestBadReadsAreMadeAgain(t *testing.T) {
+	for err, again := range map[error]bool{
+		store.ErrAltered: true, store.ErrNotFound: true, store.ErrRefused: true, store.ErrInvalid: true, store.ErrBroken: true,
+		model.ErrInput: false, store.ErrDivergence: false, activities.ErrStateDiffers: false, activities.ErrModelInvalid: false, store.ErrTooLarge: false,
+	} {
+		for attempt := int32(1); attempt < 4; attempt++ {
+			require.Equal(t, again, mayPass(KindOf(err), err, attempt), "%v, attempt %d", err, attempt)
+		}
+		require.False(t, mayPass(KindOf(err), err, 4), "%v", err)
+	}
+	require.False(t, mayPass(KindOf(fmt.Errorf("%w: %w", store.ErrNotFound, activities.ErrModelInvalid)), store.ErrNotFound, 1), "a model without a file stays without")
 }

@@ -271,20 +271,20 @@ func TestS3Config(t *testing.T) {
 		fails       string
 	}{
 		"flags": {
-			arguments: []string{"--s3-endpoint", "http://minio:9000", "--s3-region", "r", "--s3-bucket", "b", "--s3-prefix", "p", "--s3-path-style"},
-			want:      s3.Config{Endpoint: "minio:9000", Region: "r", Bucket: "b", Prefix: "p", Lookup: "path"},
+			arguments: []string{"--s3-endpoint", "http://minio:9000", "--s3-region", "r", "--s3-bucket", "bbb", "--s3-prefix", "p", "--s3-path-style"},
+			want:      s3.Config{Endpoint: "minio:9000", Region: "r", Bucket: "bbb", Prefix: "p", Lookup: "path"},
 		},
 		"environment": {
-			environment: map[string]string{"REPRISE_S3_ENDPOINT": "minio", "AWS_REGION": "r", "REPRISE_S3_BUCKET": "b", "REPRISE_S3_PREFIX": "p", "REPRISE_S3_PATH_STYLE": "true"},
-			want:        s3.Config{Endpoint: "minio", Secure: true, Region: "r", Bucket: "b", Prefix: "p", Lookup: "path"},
+			environment: map[string]string{"REPRISE_S3_ENDPOINT": "minio", "AWS_REGION": "r", "REPRISE_S3_BUCKET": "bbb", "REPRISE_S3_PREFIX": "p", "REPRISE_S3_PATH_STYLE": "true"},
+			want:        s3.Config{Endpoint: "minio", Secure: true, Region: "r", Bucket: "bbb", Prefix: "p", Lookup: "path"},
 		},
 		"amazon": {
-			arguments: []string{"--s3-bucket", "b", "--s3-region", "eu-central-1"},
-			want:      s3.Config{Endpoint: "s3.eu-central-1.amazonaws.com", Secure: true, Region: "eu-central-1", Bucket: "b", Lookup: "auto"},
+			arguments: []string{"--s3-bucket", "bbb", "--s3-region", "eu-central-1"},
+			want:      s3.Config{Endpoint: "s3.eu-central-1.amazonaws.com", Secure: true, Region: "eu-central-1", Bucket: "bbb", Lookup: "auto"},
 		},
 		"amazon without a region": {
-			arguments: []string{"--s3-bucket", "b"},
-			want:      s3.Config{Endpoint: "s3.amazonaws.com", Secure: true, Bucket: "b", Lookup: "auto"},
+			arguments: []string{"--s3-bucket", "bbb"},
+			want:      s3.Config{Endpoint: "s3.amazonaws.com", Secure: true, Bucket: "bbb", Lookup: "auto"},
 		},
 		"the stack": {
 			arguments:   []string{"--dev-dir", shared.Dir(), "--s3-prefix", "p"},
@@ -294,10 +294,10 @@ func TestS3Config(t *testing.T) {
 		},
 		"nothing":        {fails: "reprise dev"},
 		"no bucket":      {arguments: []string{"--s3-endpoint", "minio"}, fails: "--s3-bucket"},
-		"a path":         {arguments: []string{"--s3-endpoint", "http://minio/bucket", "--s3-bucket", "b"}, fails: "bucket, prefix and credentials are given apart"},
-		"another scheme": {arguments: []string{"--s3-endpoint", "ftp://minio", "--s3-bucket", "b"}, fails: "is not host"},
-		"keys inside":    {arguments: []string{"--s3-endpoint", "http://me:secret@minio", "--s3-bucket", "b"}, fails: "given apart"},
-		"neither truth": {arguments: []string{"--s3-endpoint", "minio", "--s3-bucket", "b"},
+		"a path":         {arguments: []string{"--s3-endpoint", "http://minio/bucket", "--s3-bucket", "bbb"}, fails: "bucket, prefix and credentials are given apart"},
+		"another scheme": {arguments: []string{"--s3-endpoint", "ftp://minio", "--s3-bucket", "bbb"}, fails: "is not host"},
+		"keys inside":    {arguments: []string{"--s3-endpoint", "http://me:secret@minio", "--s3-bucket", "bbb"}, fails: "given apart"},
+		"neither truth": {arguments: []string{"--s3-endpoint", "minio", "--s3-bucket", "bbb"},
 			environment: map[string]string{"REPRISE_S3_PATH_STYLE": "perhaps"}, fails: "true or false"},
 	} {
 		t.Run(name, func(t *testing.T) {

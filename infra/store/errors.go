@@ -28,7 +28,7 @@ var (
 	// ErrUnavailable: the server did not answer, or answered that it cannot
 	// now (timeouts, 5xx, throttling, full); try again with backoff.
 	ErrUnavailable = errors.New("store unavailable")
-	// ErrRefused: the server refuses the request as it is; trying again is useless.
+	// ErrRefused: the server refuses the request as it is; trying again for long is useless.
 	ErrRefused = errors.New("request refused")
 	// ErrTooLarge: an object is larger than the reader's limit.
 	ErrTooLarge = errors.New("too large")

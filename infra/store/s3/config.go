@@ -11,6 +11,7 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/minio/minio-go/v7/pkg/s3utils"
 
 	"github.com/reprise-rl/reprise/infra/store"
 )
@@ -91,6 +92,9 @@ func Open(cfg Config) (*Store, error) {
 	}
 	if cfg.Bucket == "" {
 		return nil, fmt.Errorf("open store: no bucket is given: %w", store.ErrRefused)
+	}
+	if err := s3utils.CheckValidBucketName(cfg.Bucket); err != nil {
+		return nil, fmt.Errorf("open store: bucket %q: %w: %w", cfg.Bucket, err, store.ErrRefused)
 	}
 	lookup, ok := map[string]minio.BucketLookupType{
 		"": minio.BucketLookupAuto, "auto": minio.BucketLookupAuto, "path": minio.BucketLookupPath, "dns": minio.BucketLookupDNS,

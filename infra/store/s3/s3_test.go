@@ -26,7 +26,7 @@ import (
 
 func TestOpenS3(t *testing.T) {
 	keys := s3.StaticKeys("a", "very-secret")
-	good := s3.Config{Endpoint: "http://127.0.0.1:1", Bucket: "b", Keys: keys}
+	good := s3.Config{Endpoint: "http://127.0.0.1:1", Bucket: "bbb", Keys: keys}
 	cases := []struct {
 		name   string
 		change func(*s3.Config)
@@ -37,6 +37,7 @@ func TestOpenS3(t *testing.T) {
 		{"path in the endpoint", func(c *s3.Config) { c.Endpoint = "https://host/bucket" }, "path"},
 		{"other scheme", func(c *s3.Config) { c.Endpoint = "ftp://host" }, "endpoint"},
 		{"no bucket", func(c *s3.Config) { c.Bucket = "" }, "bucket"},
+		{"short bucket", func(c *s3.Config) { c.Bucket = "b" }, "bucket \"b\": Bucket name cannot be shorter than 3 characters"},
 		{"bad prefix", func(c *s3.Config) { c.Prefix = "a/../b" }, "prefix"},
 		{"bad lookup", func(c *s3.Config) { c.Lookup = "magic" }, "lookup"},
 	}

@@ -46,6 +46,7 @@ var kindOf = map[string]error{
 var hintOf = map[error]string{
 	store.ErrDenied:      "check the credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY or the shared credentials file), their permissions on the bucket, and this machine's clock",
 	store.ErrNoBucket:    "create the bucket, or name another one",
+	store.ErrRefused:     "check endpoint, region and bucket, and that the server has conditional writes: reprise doctor",
 	store.ErrUnavailable: "check that the server is up, reachable and not full; this is retried",
 }
 
@@ -96,6 +97,8 @@ func kindOfStatus(status int) error {
 		return store.ErrConflict
 	case status == 412:
 		return store.ErrExists
+	case status == 501 || status == 505: // the server cannot do it, however often it is asked
+		return store.ErrRefused
 	case status == 408 || status == 429 || status >= 500:
 		return store.ErrUnavailable
 	}
