@@ -158,7 +158,8 @@ func (t bucketTarget) networkAdvice(err error) string {
 	case errors.Is(err, context.DeadlineExceeded) || errors.As(err, &slow) && slow.Timeout():
 		return fmt.Sprintf("no answer within %s: check the network, firewalls and proxies between here "+
 			"and %s", checkTimeout, t.config.Endpoint)
-	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		strings.Contains(text, "Connection closed by foreign host"): // minio-go's words for EOF
 		return "the server, or a proxy before it, closes the connection: see their logs"
 	case errors.As(err, &syntax) || strings.Contains(text, "expected element type"):

@@ -18,7 +18,8 @@ func statusCommand() *cobra.Command {
 		Long: `Prints the state of a workflow and its Current Details, as the Web UI shows them:
 of a run its phase, the last iteration's metrics, its evaluations, what a kill
 would cost now; of a sweep its settings and open trials. With --json it prints the
-answer to the workflow's query "status", which has all settings too.`,
+answer to the workflow's query "status", which has all settings too, and under
+"pending" the activity that is tried again, with its attempt and last error.`,
 		Example: `  reprise status bandit-1
   reprise status fig7
   reprise status bandit-1 --json | jq .settings.update`,
@@ -29,14 +30,18 @@ answer to the workflow's query "status", which has all settings too.`,
 				return err
 			}
 			defer c.Close()
+			payloads, err := conn.Settings.PayloadCodec()
+			if err != nil {
+				return err
+			}
 			if asJSON {
-				answer, err := runs.Status(cmd.Context(), c, args[0])
+				answer, err := runs.Status(cmd.Context(), c, args[0], payloads.DataConverter())
 				if err != nil {
 					return err
 				}
 				return printJSON(cmd.OutOrStdout(), answer)
 			}
-			s, err := runs.Summarize(cmd.Context(), c, args[0])
+			s, err := runs.Summarize(cmd.Context(), c, args[0], payloads.DataConverter())
 			if err != nil {
 				return err
 			}

@@ -10,13 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	failurepb "go.temporal.io/api/failure/v1"
 	sdkpb "go.temporal.io/api/sdk/v1"
 	"go.temporal.io/api/serviceerror"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
@@ -28,6 +31,8 @@ type server struct {
 	details string
 	failure error
 	queries []string
+	// described are the other fields of a lookup.
+	described workflowservice.DescribeWorkflowExecutionResponse
 }
 
 func (s *server) ListWorkflow(_ context.Context, r *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
@@ -44,7 +49,9 @@ func (s *server) DescribeWorkflowExecution(context.Context, string, string) (*wo
 	if len(s.pages) == 0 {
 		return nil, serviceerror.NewNotFound("no workflow")
 	}
-	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: s.pages[0][0]}, nil
+	out := proto.CloneOf(&s.described)
+	out.WorkflowExecutionInfo = s.pages[0][0]
+	return out, nil
 }
 
 func (s *server) QueryWorkflow(_ context.Context, _, _, kind string, _ ...any) (converter.EncodedValue, error) {
@@ -128,7 +135,7 @@ func TestList(t *testing.T) {
 func TestSummarize(t *testing.T) {
 	run := execution(t, "bandit-1", "Train", running, 5, map[string]any{"RepriseIteration": 12, "RepriseSuccess": 0.5})
 	s := &server{pages: [][]*workflowpb.WorkflowExecutionInfo{{run}}, details: "**iteration 12 · update**\n\n| | |\n|---|---|\n| iteration | 12 of 30 (branch 0) |\n| reward mean | 0.25 |\n\nWarning: `x`\x1b[2J\n"}
-	got, err := Summarize(t.Context(), s, "bandit-1")
+	got, err := Summarize(t.Context(), s, "bandit-1", converter.GetDefaultDataConverter())
 	require.NoError(t, err)
 	require.Equal(t, "bandit-1 · Train · running since "+got.Started.Local().Format(time.DateTime)+`
 iteration 12 · update
@@ -138,7 +145,7 @@ Warning: x [2J
 `, got.String())
 
 	s.details = ""
-	got, err = Summarize(t.Context(), s, "bandit-1")
+	got, err = Summarize(t.Context(), s, "bandit-1", converter.GetDefaultDataConverter())
 	require.NoError(t, err)
 	require.Contains(t, got.String(), `
 iterations  12
@@ -148,20 +155,60 @@ No worker answers`)
 
 	s.pages[0][0].Status, s.details = failed, "**ended: activity error: 2 problems:\n  one\n  two**\n"
 	s.failure = temporal.NewNonRetryableApplicationError("resolve run w-1: 2 problems", "SpecInvalid", nil)
-	got, err = Summarize(t.Context(), s, "bandit-1")
+	got, err = Summarize(t.Context(), s, "bandit-1", converter.GetDefaultDataConverter())
 	require.NoError(t, err)
 	require.Contains(t, got.String(), "\nresolve run w-1: 2 problems (type: SpecInvalid")
 	require.NotContains(t, got.String(), "ended:", "the cause stands once")
 	require.NotContains(t, got.String(), "No worker answers")
 
-	_, err = Summarize(t.Context(), &server{}, "bandit-2")
+	_, err = Summarize(t.Context(), &server{}, "bandit-2", converter.GetDefaultDataConverter())
 	require.EqualError(t, err, `no workflow "bandit-2" on this server (list them: reprise runs)`)
 }
 
+// An activity that is tried again is shown with its attempt and its last error, and a workflow that no worker can serve with
+// the reason. The start is the first execution's.
+func TestWhatIsWrong(t *testing.T) {
+	by := converter.GetDefaultDataConverter()
+	run := execution(t, "bandit-1", "Train", running, 5, nil)
+	s := &server{pages: [][]*workflowpb.WorkflowExecutionInfo{{run}}, details: "**resolving**\n"}
+	failure := func(kind, text string) *failurepb.Failure {
+		return &failurepb.Failure{Message: text, FailureInfo: &failurepb.Failure_ApplicationFailureInfo{
+			ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{Type: kind}}}
+	}
+	activity := func(id, kind string, attempt int32, f *failurepb.Failure) *workflowpb.PendingActivityInfo {
+		return &workflowpb.PendingActivityInfo{ActivityId: id, ActivityType: &commonpb.ActivityType{Name: kind}, Attempt: attempt, LastFailure: f}
+	}
+	s.described.PendingActivities = []*workflowpb.PendingActivityInfo{
+		activity("5", "Commit", 2, failure("StoreUnavailable", "commit: slow")), activity("6", "Resolve", 17, failure("StoreNoBucket", "resolve: no such bucket")),
+		activity("7", "Generate", 1, nil), activity("8", "internalSessionCreationActivity", 4, failure("x", "y")),
+	}
+	s.described.WorkflowExtendedInfo = &workflowpb.WorkflowExecutionExtendedInfo{OriginalStartTime: timestamppb.New(time.Unix(60, 0))}
+	got, err := Summarize(t.Context(), s, "bandit-1", by)
+	require.NoError(t, err)
+	require.Equal(t, "bandit-1 · Train · running since "+time.Unix(60, 0).Format(time.DateTime)+`
+resolving
+Resolve is tried again (attempt 17): StoreNoBucket: resolve: no such bucket
+Commit is tried again (attempt 2): StoreUnavailable: commit: slow
+`, got.String())
+	answer, err := Status(t.Context(), s, "bandit-1", by)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"iteration": 3, "pending": {"id": "6", "activity": "Resolve", "attempt": 17, "error": "StoreNoBucket: resolve: no such bucket"}}`, string(answer))
+
+	s.details, s.described.PendingActivities = "", nil
+	s.described.ExecutionConfig = &workflowpb.WorkflowExecutionConfig{TaskQueue: &taskqueuepb.TaskQueue{Name: "reprize"}}
+	got, err = Summarize(t.Context(), s, "bandit-1", by)
+	require.NoError(t, err)
+	require.Contains(t, got.String(), `It waits on the task queue "reprize", and workers poll "reprise".`)
+	run.Type.Name = "Trian"
+	got, err = Summarize(t.Context(), s, "bandit-1", by)
+	require.NoError(t, err)
+	require.Contains(t, got.String(), `No workflow type is named "Trian": the types are Train, Sweep, Evaluate.`)
+}
+
 func TestStatus(t *testing.T) {
-	answer, err := Status(t.Context(), &server{details: "x"}, "bandit-1")
+	answer, err := Status(t.Context(), &server{details: "x", pages: [][]*workflowpb.WorkflowExecutionInfo{{execution(t, "bandit-1", "Train", running, 5, nil)}}}, "bandit-1", converter.GetDefaultDataConverter())
 	require.NoError(t, err)
 	require.Equal(t, json.RawMessage(`{"iteration":3}`), answer)
-	_, err = Status(t.Context(), &server{}, "bandit-1")
+	_, err = Status(t.Context(), &server{}, "bandit-1", converter.GetDefaultDataConverter())
 	require.ErrorContains(t, err, "ask bandit-1 for its status (does a worker run?): no poller")
 }

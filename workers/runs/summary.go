@@ -1,10 +1,13 @@
 package runs
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -12,8 +15,10 @@ import (
 	sdkpb "go.temporal.io/api/sdk/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/human"
 )
 
@@ -24,6 +29,9 @@ type Summary struct {
 	// worker answers.
 	Details  string
 	answered bool
+	// Pending are the activities that are tried again.
+	Pending []Pending
+	queue   string
 	// Failure is why the workflow failed; nil if it did not.
 	Failure error
 }
@@ -35,7 +43,8 @@ const queryMetadata = "__temporal_workflow_metadata"
 const answerTimeout = 10 * time.Second
 
 // Summarize looks a run, a sweep or an evaluation up.
-func Summarize(ctx context.Context, c client.Client, id string) (Summary, error) {
+// by decodes what a codec has encoded.
+func Summarize(ctx context.Context, c client.Client, id string, by converter.DataConverter) (Summary, error) {
 	described, err := c.DescribeWorkflowExecution(ctx, id, "")
 	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
 		return Summary{}, fmt.Errorf("no workflow %q on this server (list them: reprise runs)", id)
@@ -43,7 +52,13 @@ func Summarize(ctx context.Context, c client.Client, id string) (Summary, error)
 	if err != nil {
 		return Summary{}, fmt.Errorf("look %s up: %w", id, err)
 	}
-	s := Summary{Run: runOf(described.GetWorkflowExecutionInfo())}
+	s := Summary{
+		Run: runOf(described.GetWorkflowExecutionInfo()), Pending: Retried(described.GetPendingActivities(), by),
+		queue: described.GetExecutionConfig().GetTaskQueue().GetName(),
+	}
+	if first := described.GetWorkflowExtendedInfo().GetOriginalStartTime(); first != nil {
+		s.Started = first.AsTime() // not that of the execution that continues it
+	}
 	failed := s.State == "failed" || s.State == "terminated" || s.State == "timed out"
 	asking, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -67,8 +82,9 @@ func Summarize(ctx context.Context, c client.Client, id string) (Summary, error)
 	return s, nil
 }
 
-// Status is the answer to the workflow's query "status", as JSON.
-func Status(ctx context.Context, c client.Client, id string) (json.RawMessage, error) {
+// Status is the answer to the workflow's query "status", as JSON, with the activity that is tried again most often as
+// "pending", if there is one.
+func Status(ctx context.Context, c client.Client, id string, by converter.DataConverter) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	v, err := c.QueryWorkflow(ctx, id, "", "status")
@@ -78,6 +94,18 @@ func Status(ctx context.Context, c client.Client, id string) (json.RawMessage, e
 	var answer json.RawMessage
 	if err := v.Get(&answer); err != nil {
 		return nil, fmt.Errorf("read the status of %s: %w", id, err)
+	}
+	described, err := c.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil {
+		return nil, fmt.Errorf("look %s up: %w", id, err)
+	}
+	pending := Retried(described.GetPendingActivities(), by)
+	if rest, ok := bytes.CutSuffix(answer, []byte("}")); ok && len(pending) > 0 {
+		text, err := json.Marshal(pending[0])
+		if err != nil {
+			return nil, fmt.Errorf("write the status of %s: %w", id, err)
+		}
+		answer = fmt.Appendf(rest, `,"pending":%s}`, text)
 	}
 	return answer, nil
 }
@@ -93,12 +121,28 @@ func (s Summary) String() string {
 		} {
 			fmt.Fprintf(&b, "%-12s%s\n", row.name, row.value)
 		}
-		b.WriteString("No worker answers: these are the search attributes. Start one: reprise worker\n")
+		b.WriteString(s.unanswered())
+	}
+	for _, p := range s.Pending {
+		fmt.Fprintf(&b, "%s\n", p)
 	}
 	if s.Failure != nil {
 		fmt.Fprintf(&b, "%v\n", s.Failure)
 	}
 	return b.String()
+}
+
+// unanswered says why no worker answers.
+func (s Summary) unanswered() string {
+	types := []string{"Train", "Sweep", "Evaluate"}
+	if !slices.Contains(types, s.Kind) {
+		return fmt.Sprintf("No workflow type is named %s: the types are %s. Terminate it, and start it with --type\n", strconv.Quote(s.Kind), strings.Join(types, ", "))
+	}
+	if s.queue != "" && s.queue != activities.WorkflowQueue {
+		return fmt.Sprintf("It waits on the task queue %s, and workers poll %q. Terminate it, and start it with --task-queue %s\n",
+			strconv.Quote(s.queue), activities.WorkflowQueue, activities.WorkflowQueue)
+	}
+	return "No worker answers: these are the search attributes. Start one: reprise worker\n"
 }
 
 // plain writes Current Details, which are Markdown, as text: tables with aligned columns,

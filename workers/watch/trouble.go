@@ -2,16 +2,11 @@ package watch
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 
-	enumspb "go.temporal.io/api/enums/v1"
+	"github.com/reprise-rl/reprise/workers/runs"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
-	"go.temporal.io/sdk/converter"
 	"google.golang.org/grpc/codes"
-
-	"github.com/reprise-rl/reprise/infra/human"
 )
 
 // permanent reports whether asking the server again would give the same error.
@@ -34,36 +29,13 @@ type retries map[string]int32
 // until a user acts would look like progress.
 func (w *Watcher) showRetries(pending []*workflowpb.PendingActivityInfo) {
 	printed := retries{}
-	for _, a := range pending {
-		kind := a.GetActivityType().GetName()
-		if a.GetAttempt() < 2 || a.GetLastFailure() == nil || strings.HasPrefix(kind, "internalSession") {
-			continue
-		}
-		last := w.retries[a.ActivityId]
+	for _, a := range runs.Retried(pending, w.Converter) {
+		last := w.retries[a.ID]
 		if last == 0 || a.Attempt >= 2*last {
 			last = a.Attempt
-			converter.DecodeCommonFailureAttributes(w.Converter, a.LastFailure)
-			w.line(fmt.Sprintf("%s is tried again (attempt %d): %s", kind, a.Attempt, retryReason(a)))
+			w.line(a.String())
 		}
-		printed[a.ActivityId] = last
+		printed[a.ID] = last
 	}
 	w.retries = printed
-}
-
-// retryReason is why the last attempt of an activity failed.
-func retryReason(a *workflowpb.PendingActivityInfo) string {
-	f := a.GetLastFailure()
-	if timeout := f.GetTimeoutFailureInfo(); timeout != nil {
-		switch timeout.GetTimeoutType() {
-		case enumspb.TIMEOUT_TYPE_START_TO_CLOSE:
-			return "it took longer than its time-out; if it does so again, the spec's limits.activity_seconds is too small for this device"
-		case enumspb.TIMEOUT_TYPE_HEARTBEAT:
-			return "its worker was silent"
-		}
-	}
-	text := human.Visible(f.GetMessage())
-	if kind := f.GetApplicationFailureInfo().GetType(); kind != "" {
-		text = kind + ": " + text
-	}
-	return text
 }
