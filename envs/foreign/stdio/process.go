@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,7 +25,8 @@ type process struct {
 	in      io.WriteCloser
 	out     *bufio.Reader
 	log     *tail
-	last    int64 // id of the last request
+	last    int64         // id of the last request
+	timeout time.Duration // of a request, for the error that it passes
 
 	ending sync.Mutex
 	ended  bool // the process has been waited for: its number may be another's
@@ -32,7 +34,7 @@ type process struct {
 
 // start starts a server in a process group of its own, so that its children end with it.
 func start(c Config) (*process, error) {
-	p := &process{command: exec.Command(c.Command[0], c.Command[1:]...), log: &tail{}}
+	p := &process{command: exec.Command(c.Command[0], c.Command[1:]...), log: &tail{}, timeout: c.Timeout}
 	p.command.Env = c.environment()
 	p.command.Stderr = p.log
 	p.command.WaitDelay = time.Second // a child that left the group may keep standard error open
@@ -89,10 +91,21 @@ func (p *process) ask(ctx context.Context, name string, input []byte) ([]byte, e
 	switch {
 	case err == nil:
 		return p.read(reply)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, fmt.Errorf("%w: %s: no reply after %v", foreign.ErrTimeout, name, p.timeout)
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("%w: %s: %w", foreign.ErrTimeout, name, ctx.Err())
 	}
-	return nil, err
+	return nil, fmt.Errorf("%w while it was asked %s", err, name)
+}
+
+// end says how a process ended that was waited for: by itself, with its status; "" if it was killed.
+func (p *process) end() string {
+	state := p.command.ProcessState
+	if state == nil || state.ExitCode() < 0 {
+		return ""
+	}
+	return fmt.Sprintf("it ended with %s", state)
 }
 
 // exchange writes a line and reads one.
@@ -132,9 +145,16 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
+// notFinite finds a number that is not finite as Python and others write it in place of JSON, with the key before it.
+var notFinite = regexp.MustCompile(`("[^"]*")\s*:[^"{}:]*?(-?\b(?:NaN|nan|Infinity|inf)\b)`)
+
 // read is a reply's output.
 func (p *process) read(line []byte) ([]byte, error) {
 	n, err := strict.Parse(bytes.TrimSpace(line), strict.Limits{})
+	if number := notFinite.FindStringSubmatch(string(line)); err != nil && number != nil {
+		return nil, fmt.Errorf("%w: %s is %s, want a finite number: JSON has no other",
+			foreign.ErrAnswer, number[1], number[2])
+	}
 	if err != nil || n.Kind() != strict.Object {
 		return nil, fmt.Errorf("%w: it wrote the line %s, want a reply; other output belongs on standard error", foreign.ErrAnswer, strict.Quote(strings.TrimSpace(string(line))))
 	}

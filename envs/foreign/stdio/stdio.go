@@ -167,8 +167,13 @@ func (p *Pool) attempt(ctx context.Context, name string, input []byte, anew bool
 	out, err = process.ask(ctx, name, input)
 	if err != nil && !errors.Is(err, foreign.ErrBusy) && !errors.Is(err, foreign.ErrBroken) {
 		process.kill()
+		if how := process.end(); how != "" && errors.Is(err, foreign.ErrExited) {
+			err = fmt.Errorf("%w: %s", err, how)
+		}
 		if log := process.log.text(); log != "" {
 			err = fmt.Errorf("%w; it last wrote to standard error: %s", err, log)
+		} else {
+			err = fmt.Errorf("%w; it wrote nothing to standard error", err)
 		}
 		process = nil
 	}

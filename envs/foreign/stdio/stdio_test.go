@@ -87,6 +87,9 @@ func TestFaultsAreRefusedByKind(t *testing.T) {
 			require.NoError(t, err)
 			_, err = playOne(s)
 			require.ErrorIs(t, err, kind)
+			require.ErrorContains(t, err, map[string]string{
+				standin.Hang: "EnvPlay: no reply after 1s", standin.Quit: "while it was asked EnvPlay: it ended with exit status 1; it wrote nothing to standard error",
+			}[fault])
 			_, err = foreign.Connect(context.Background(), "guess", nil, p.Call)
 			require.NoError(t, err, "the pool continues")
 		})
@@ -295,4 +298,19 @@ func TestClose(t *testing.T) {
 	p.Close()
 	p.Close()
 	require.True(t, errors.Is(<-failed, foreign.ErrTimeout))
+}
+
+// A reply with a number that is not finite is told from other output, and the key is named.
+func TestNumbersThatAreNotFinite(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"id": 3, "output": {"steps": [{"reward": NaN, "done": false}]}}`:       `"reward" is NaN, want a finite number`,
+		`{"id": 3, "output": {"steps": [{"reward": -Infinity, "done": false}]}}`: `"reward" is -Infinity, want a finite number`,
+		`{"id":3,"output":{"scores":[[1, 2], [0.5, nan]]}}`:                      `"scores" is nan, want a finite number`,
+		`{"id": 3, "output": {"observation": "NaN", "rewards": }}`:               "want a reply; other output belongs on standard error",
+		`loss: nan`: "want a reply; other output belongs on standard error",
+	} {
+		_, err := (&process{last: 3}).read([]byte(line))
+		require.ErrorIs(t, err, foreign.ErrAnswer, line)
+		require.ErrorContains(t, err, want, line)
+	}
 }
