@@ -76,6 +76,8 @@ type RestoreResult struct {
 	From      int               `json:"from"` // version of the snapshot it was rebuilt from
 	Programs  map[string]string `json:"programs,omitempty"`
 	Telemetry Telemetry         `json:"telemetry"`
+	// Damaged are the versions of snapshots that could not be read, so that an earlier one was taken.
+	Damaged []int `json:"damaged,omitempty"`
 	// Load is how busy the worker's machine is; nil where that is not known.
 	Load *Load `json:"load,omitempty"`
 }

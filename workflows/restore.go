@@ -86,6 +86,10 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 		t.Recomputed += r.Telemetry.Recomputed
 		t.recordRestore(r.Telemetry)
 		t.busy(r.Load)
+		for _, version := range r.Damaged {
+			t.Warnings = append(t.Warnings, fmt.Sprintf("the snapshot of version %d is damaged or gone, and counts as removed: the policy was rebuilt from "+
+				"the one before. reprise verify %s names its objects", version, t.Run.ID))
+		}
 		took = took.Plus(r.Telemetry)
 		if !r.Done {
 			phase = restoring(r)

@@ -44,3 +44,15 @@ func TestSilentWorkerIsAskedLater(t *testing.T) {
 		require.Zero(t, c.Lost)
 	}
 }
+
+// A damaged snapshot that was passed over is a warning of the run.
+func TestDamagedSnapshotIsAWarning(t *testing.T) {
+	s := &stage{plan: testPlan(), base: true, attributes: true, damaged: []int{4}}
+	p := newPlay(t, s)
+	var got Status
+	p.when("Update", 1, func() { got = p.status() })
+	p.train(nil)
+	p.result()
+	require.Equal(t, []string{"the snapshot of version 4 is damaged or gone, and counts as removed: the policy was rebuilt from the one before. " +
+		"reprise verify " + testRun + " names its objects"}, got.Warnings)
+}

@@ -70,6 +70,8 @@ type stage struct {
 	stalls []chan struct{}
 	// load is what Restore says of the worker's machine.
 	load *activities.Load
+	// damaged is what Restore says of snapshots.
+	damaged []int
 	// instead is what activities do instead of their work, by their id: it is set when
 	// they begin, and holds for one try.
 	instead map[string]func() error
@@ -249,7 +251,7 @@ func (s *stage) Restore(ctx context.Context, in activities.RestoreInput) (activi
 	if before == "" {
 		before = "s0"
 	}
-	out := activities.RestoreResult{Load: s.load, State: before, Before: before, Done: true, Programs: map[string]string{"turn-1.decode": cmp.Or(s.build, "p")}}
+	out := activities.RestoreResult{Load: s.load, Damaged: s.damaged, State: before, Before: before, Done: true, Programs: map[string]string{"turn-1.decode": cmp.Or(s.build, "p")}}
 	for _, c := range slices.Backward(s.commits) {
 		if c.Iteration != in.Version.Version-1 {
 			continue

@@ -49,6 +49,7 @@ type Engine struct {
 	referenceOf string       // digest of the manifest whose snapshot it is; empty: version 0
 	frozen      *frozenBase  // below adapters; nil until it is needed
 	programs    map[programsKey]*cachedPrograms
+	damaged     map[string]int       // folders of snapshots, and how often one could not be read
 	own         map[programsKey]bool // the programs of the run whose policy is in memory
 	uses        int                  // counts the uses of programs
 	updates     map[updateKey]activities.UpdateResult

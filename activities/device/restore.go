@@ -31,11 +31,8 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 	if out.Programs, err = w.lower(run); err != nil {
 		return activities.RestoreResult{}, err
 	}
-	goal, log, err := d.log(ctx, in)
+	goal, log, err := d.fittingLog(ctx, in, out.Programs)
 	if err != nil {
-		return activities.RestoreResult{}, err
-	}
-	if err := log.fit(in, out.Programs); err != nil {
 		return activities.RestoreResult{}, err
 	}
 	others := map[string]*work{} // the runs that this one continues, by spec
@@ -49,6 +46,14 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 		}
 	}
 	at, err := w.startingPoint(ctx, d.Store, in, goal, log, &out)
+	for err != nil && d.passOver(log, err) {
+		if d.isDamaged(log.snapshot) {
+			out.Damaged = append(out.Damaged, log.from)
+		}
+		if goal, log, err = d.fittingLog(ctx, in, out.Programs); err == nil {
+			at, err = w.startingPoint(ctx, d.Store, in, goal, log, &out)
+		}
+	}
 	if err != nil {
 		return activities.RestoreResult{}, err
 	}

@@ -41,7 +41,7 @@ func (u logEntry) input() activities.UpdateInput {
 func (d *Device) log(ctx context.Context, in activities.RestoreInput) (goal string, log updateLog, err error) {
 	goal = in.Version.State
 	if in.Head != nil {
-		found, err := store.FindRebuild(ctx, d.Store, *in.Head)
+		found, err := store.FindRebuild(ctx, d.Store, *in.Head, d.isDamaged)
 		if err != nil {
 			return "", log, err
 		}

@@ -51,7 +51,7 @@ func (h *Host) from(ctx context.Context, t spec.Train, document []byte) (_ *acti
 		return nil, policy, fmt.Errorf("from: %w", err)
 	}
 	out := activities.HeadOf(recorded, ref).Forked(spec.SettingsOf(t))
-	found, err := store.FindRebuild(ctx, h.Store, ref)
+	found, err := store.FindRebuild(ctx, h.Store, ref, nil)
 	if err != nil {
 		return nil, policy, fmt.Errorf("from: %w", err)
 	}

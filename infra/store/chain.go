@@ -173,12 +173,13 @@ type Rebuild struct {
 // FindRebuild finds what the version after head is rebuilt from: the newest snapshot
 // on the way back that is there, and the iterations since. A snapshot that retention has
 // removed is passed over, even if the tombstone is not on this chain: a run that was
-// rolled back reads manifests from before the removal.
-func FindRebuild(ctx context.Context, s Store, head Ref) (Rebuild, error) {
+// rolled back reads manifests from before the removal. So is one that damaged, unless nil, says it of: what is damaged
+// counts as removed.
+func FindRebuild(ctx context.Context, s Store, head Ref, damaged func(*SnapshotRef) bool) (Rebuild, error) {
 	var found *SnapshotRef
 	var asked error
 	chain, err := loadUntil(ctx, s, head, func(newestFirst Chain) bool {
-		begins, err := rebuildBegins(ctx, s, newestFirst)
+		begins, err := rebuildBegins(ctx, s, newestFirst, damaged)
 		if asked = err; begins {
 			found = newestFirst[len(newestFirst)-1].Manifest.Snapshot
 		}
@@ -196,9 +197,9 @@ func FindRebuild(ctx context.Context, s Store, head Ref) (Rebuild, error) {
 
 // rebuildBegins reports whether a version is rebuilt from the snapshot of the oldest of
 // the manifests on the way back from it.
-func rebuildBegins(ctx context.Context, s Store, newestFirst Chain) (bool, error) {
+func rebuildBegins(ctx context.Context, s Store, newestFirst Chain, damaged func(*SnapshotRef) bool) (bool, error) {
 	snapshot := newestFirst[len(newestFirst)-1].Manifest.Snapshot
-	if snapshot == nil || removed(newestFirst, snapshot) {
+	if snapshot == nil || removed(newestFirst, snapshot) || damaged != nil && damaged(snapshot) {
 		return false, nil
 	}
 	return present(ctx, s, snapshot)

@@ -68,7 +68,7 @@ func TestOutageIsNotAbsence(t *testing.T) {
 		"head":           {3, func(s store.Store) error { _, err := store.Head(ctx, s, "run"); return err }},
 		"head of branch": {2, func(s store.Store) error { _, err := store.HeadOf(ctx, s, "run", 0); return err }},
 		"chain":          {8, func(s store.Store) error { _, err := store.LoadChain(ctx, s, head.Ref); return err }},
-		"rebuild":        {5, func(s store.Store) error { _, err := store.FindRebuild(ctx, s, head.Ref); return err }},
+		"rebuild":        {5, func(s store.Store) error { _, err := store.FindRebuild(ctx, s, head.Ref, nil); return err }},
 		"kept snapshots": {8, func(s store.Store) error { _, err := store.KeptSnapshots(ctx, s, head.Ref); return err }},
 		"verify": {40, func(s store.Store) error {
 			report, err := store.Verify(ctx, s, "run", nil)

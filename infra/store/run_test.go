@@ -130,7 +130,7 @@ func TestChain(t *testing.T) {
 		require.Len(t, chain, 8)
 
 		for _, c := range []struct{ version, snapshot, again int }{{2, 0, 2}, {3, 3, 0}, {5, 3, 2}, {6, 6, 0}, {8, 6, 2}} {
-			got, err := store.FindRebuild(ctx, s, chain[c.version-1].Ref)
+			got, err := store.FindRebuild(ctx, s, chain[c.version-1].Ref, nil)
 			require.NoError(t, err)
 			require.Equal(t, c.version, got.Head.Version())
 			require.Len(t, got.Again, c.again)
@@ -185,7 +185,7 @@ func TestTombstones(t *testing.T) {
 	// The tombstone is in iteration 7; one who went back to before it finds the file
 	// gone all the same.
 	for _, head := range []int{7, 6} {
-		got, err := store.FindRebuild(ctx, s, chain[head].Ref)
+		got, err := store.FindRebuild(ctx, s, chain[head].Ref, nil)
 		require.NoError(t, err)
 		require.Equal(t, 3, got.Snapshot.Version)
 		require.Len(t, got.Again, head+1-3)

@@ -42,7 +42,7 @@ func (w *walk) findRebuild(ctx context.Context, head Ref, by string) error {
 		newestFirst = append(newestFirst, link)
 		w.rebuild = append(w.rebuild, artifactUse{NamedRef{Role: "rebuild.manifest", Ref: link.Ref}, by})
 		by = m.Key()
-		begins, err := rebuildBegins(ctx, w.s, newestFirst)
+		begins, err := rebuildBegins(ctx, w.s, newestFirst, nil)
 		if err != nil {
 			return err
 		}
