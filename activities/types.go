@@ -48,6 +48,8 @@ type RestoreInput struct {
 	// programs: a snapshot is loaded whatever programs made it, and no update that other
 	// programs made is applied again.
 	Adopt bool `json:"adopt,omitempty"`
+	// Whole says that a damaged snapshot is an error, as replay wants it: else the one before is taken.
+	Whole bool `json:"whole,omitempty"`
 }
 
 // PendingUpdate is an update that was made and not yet committed.

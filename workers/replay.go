@@ -75,6 +75,7 @@ func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, r
 	in := activities.RestoreInput{
 		Version: activities.Version{Run: loaded.Run, Branch: m.Branch, Version: number, State: m.StateBefore}, Head: m.Parent,
 		Adopt: branch.Adopted != nil, // its parent was computed by other programs
+		Whole: true,
 	}
 	restored, err := r.Device.Restore(ctx, in)
 	if err != nil {

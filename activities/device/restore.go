@@ -46,7 +46,7 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 		}
 	}
 	at, err := w.startingPoint(ctx, d.Store, in, goal, log, &out)
-	for err != nil && d.passOver(log, err) {
+	for err != nil && !in.Whole && d.passOver(log, err) {
 		if d.isDamaged(log.snapshot) {
 			out.Damaged = append(out.Damaged, log.from)
 		}
