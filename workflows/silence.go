@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 )
 
-// LostSession is a session that was lost by silence, until the next one tells whether its worker lives.
-type LostSession struct {
+// SilentSession is a session that was lost by silence, until the next one tells whether its worker lives.
+type SilentSession struct {
 	// Worker names the worker's process.
 	Worker string `json:"worker"`
 	// Step is the step that ran.
@@ -34,7 +34,7 @@ func (t *train) lostBySilence(s *session, err error) {
 	t.Silence = nil
 	var f *failure
 	if errors.As(err, &f) && f.kind == kindSessionLost {
-		t.Silence = &LostSession{Worker: s.worker(), Step: f.step}
+		t.Silence = &SilentSession{Worker: s.worker(), Step: f.step}
 	}
 }
 

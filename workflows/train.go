@@ -62,10 +62,10 @@ type Carry struct {
 	LostDevices   int                  `json:"lost_devices"`
 	// SilentDevices counts sessions that were lost by silence while their worker lived, and Silence is the last
 	// lost one, of which that is not known yet.
-	SilentDevices int          `json:"silent_devices,omitempty"`
-	Silence       *LostSession `json:"silence,omitempty"`
-	Recomputed    int          `json:"recomputed"`
-	Warnings      []string     `json:"warnings,omitempty"`
+	SilentDevices int            `json:"silent_devices,omitempty"`
+	Silence       *SilentSession `json:"silence,omitempty"`
+	Recomputed    int            `json:"recomputed"`
+	Warnings      []string       `json:"warnings,omitempty"`
 	// Costs are what the run has cost by device kind.
 	Costs costs `json:"costs,omitzero"`
 	// Rebuilding is how long rebuilding the policy takes, as far as it was measured.
