@@ -25,23 +25,19 @@ answer to the workflow's query "status", which has all settings too, and under
   reprise status bandit-1 --json | jq .settings.update`,
 		Args: oneWorkflow("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := conn.Temporal(cmd.Context())
+			c, by, err := conn.TemporalDecoded(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer c.Close()
-			payloads, err := conn.Settings.PayloadCodec()
-			if err != nil {
-				return err
-			}
 			if asJSON {
-				answer, err := runs.Status(cmd.Context(), c, args[0], payloads.DataConverter())
+				answer, err := runs.Status(cmd.Context(), c, args[0], by)
 				if err != nil {
 					return err
 				}
 				return printJSON(cmd.OutOrStdout(), answer)
 			}
-			s, err := runs.Summarize(cmd.Context(), c, args[0], payloads.DataConverter())
+			s, err := runs.Summarize(cmd.Context(), c, args[0], by)
 			if err != nil {
 				return err
 			}

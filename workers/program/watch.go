@@ -34,17 +34,13 @@ workflow.`,
   reprise watch eval-1`,
 		Args: oneWorkflow("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := conn.Temporal(cmd.Context())
+			c, by, err := conn.TemporalDecoded(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer c.Close()
-			payloads, err := conn.Settings.PayloadCodec()
-			if err != nil {
-				return err
-			}
 			w := watch.New(c, args[0], cmd.OutOrStdout(), every)
-			w.Converter = payloads.DataConverter()
+			w.Converter = by
 			err = w.Follow(cmd.Context())
 			if errors.Is(err, context.Canceled) {
 				fmt.Fprintln(cmd.ErrOrStderr(), "\nstopped watching; "+args[0]+" goes on")

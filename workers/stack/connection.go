@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
@@ -57,6 +58,16 @@ func (c *Connection) Logger() *zap.Logger {
 // Temporal connects to the Temporal server.
 func (c *Connection) Temporal(ctx context.Context) (client.Client, error) {
 	return c.Settings.DialTemporal(ctx, c.Logger())
+}
+
+// TemporalDecoded is Temporal, and what decodes what a codec has encoded.
+func (c *Connection) TemporalDecoded(ctx context.Context) (client.Client, converter.DataConverter, error) {
+	payloads, err := c.Settings.PayloadCodec()
+	if err != nil {
+		return nil, nil, err
+	}
+	dialled, err := c.Temporal(ctx)
+	return dialled, payloads.DataConverter(), err
 }
 
 // Store opens the bucket.
