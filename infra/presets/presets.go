@@ -32,16 +32,12 @@ func Names() []string {
 }
 
 // Read returns a preset's JSON as it is in the repository. The error of an
-// unknown name lists the known ones, and the one it most likely means.
+// unknown name says which three it most likely means.
 func Read(name string) ([]byte, error) {
 	b, err := files.ReadFile(name + ".json")
 	if err == nil {
 		return b, nil
 	}
 	names := Names()
-	hint := ""
-	if near, ok := strict.Nearest(name, names); ok {
-		hint = fmt.Sprintf("; the nearest is %q", near)
-	}
-	return nil, fmt.Errorf("read preset %q: known are %s%s", name, strings.Join(names, ", "), hint)
+	return nil, fmt.Errorf("read preset %q: none of the %d is called so; near it are %s", name, len(names), strings.Join(strict.Near(name, names, 3), ", "))
 }

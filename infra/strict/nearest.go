@@ -2,6 +2,7 @@ package strict
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -38,6 +39,19 @@ func Nearest(word string, candidates []string) (string, bool) {
 		}
 	}
 	return best, best != ""
+}
+
+// Near are the n candidates that are the nearest to word, the nearest first. Of equally near ones the first is first.
+func Near(word string, candidates []string, n int) []string {
+	if len(word) > longestGuess {
+		word = word[:longestGuess]
+	}
+	word = strings.ToLower(word)
+	sorted := slices.Clone(candidates)
+	slices.SortStableFunc(sorted, func(a, b string) int {
+		return levenshtein.Distance(word, strings.ToLower(a), nil) - levenshtein.Distance(word, strings.ToLower(b), nil)
+	})
+	return sorted[:min(n, len(sorted))]
 }
 
 // inOrder reports whether text has the word's letters in their order.

@@ -62,6 +62,9 @@ func Decode(b []byte, known Known) (Train, error) {
 	if !ok {
 		return Train{}, problems
 	}
+	if p, is := OfAnother(root, TrainType, wholeSpec); is {
+		return Train{}, Problems{p}
+	}
 	d := decoder{known: known, values: make(map[string]any), bad: make(map[string]bool), problems: problems}
 	d.object(root, indexed().tree)
 	t := d.assemble()
@@ -127,7 +130,10 @@ func (d *decoder) isBad(path string) bool {
 func (d *decoder) object(n strict.Node, o *object) {
 	if n.Kind() != strict.Object {
 		hint := ""
-		if n.Kind() == strict.Null {
+		switch {
+		case n.Kind() == strict.Null && o.path == "":
+			hint = "give it by --input-file FILE or --input JSON"
+		case n.Kind() == strict.Null:
 			hint = "leave the key out for its defaults"
 		}
 		d.add(o.path, Problem{Path: orWhole(o.path), Found: n.Found(), Allowed: "an object with the keys " + strings.Join(o.keys, ", "), Hint: hint})

@@ -55,6 +55,9 @@ func DecodeEvaluate(b []byte, known Known) (Evaluate, error) {
 	if !ok {
 		return Evaluate{}, problems
 	}
+	if p, is := OfAnother(root, EvaluateType, wholeSpec); is {
+		return Evaluate{}, Problems{p}
+	}
 	if root.Kind() == strict.Object {
 		members := slices.Clone(root.Members())
 		for i, m := range members {

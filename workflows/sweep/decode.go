@@ -34,6 +34,9 @@ func Decode(b []byte, known Known) (Definition, []Trial, error) {
 	if problems != nil {
 		return Definition{}, nil, problems
 	}
+	if p, is := spec.OfAnother(strict.NewObject(m...), spec.SweepType, wholeSweep); is {
+		return Definition{}, nil, strict.Problems{p}
+	}
 	r := &reader{}
 	d := Definition{Parallel: DefaultParallel, OnFailure: Continue, Metrics: defaultMetrics, Goal: Maximize}
 	var v vary

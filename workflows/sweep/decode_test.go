@@ -153,6 +153,7 @@ func TestProblems(t *testing.T) {
 		"no base":                {`{"seeds": 2}`, []string{"base: found nothing; allowed: a spec, or a preset's name"}},
 		"an unknown preset":      {`{"base": "smal", "seeds": 2}`, []string{`base: found "smal"`, "known are small"}},
 		"no object":              {`[]`, []string{"(sweep): found an array of 0"}},
+		"a run's spec":           {`{"environment": {"name": "bandit"}}`, []string{`found a run's spec (it has "environment"); allowed: a sweep (start it with --type Train)`}},
 		"a key twice":            {`{"base": BASE, "base": BASE, "seeds": 2}`, []string{`key "base" stands twice`}},
 		"text behind":            {`{"base": BASE, "seeds": 2} x`, []string{"(sweep)"}},
 		"nothing varies":         {`{"base": BASE}`, []string{"nothing that varies"}},
