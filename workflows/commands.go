@@ -3,6 +3,7 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.temporal.io/sdk/temporal"
@@ -96,7 +97,7 @@ type RollBack struct {
 // errNotReady is the answer to a command before the spec is resolved.
 var errNotReady = errors.New("the run has not resolved its spec yet: try again in a moment")
 
-func (t *train) status() (Status, error) {
+func (t *train) status() Status {
 	s := Status{
 		Run: t.Run.ID, Phase: t.phase, Branch: t.Branch, Iteration: t.Next, Iterations: t.end(), Environment: t.plan.Environment,
 		Paused: t.Paused, Fingerprint: t.Fingerprint, Head: t.headRef(), State: t.State, Settings: t.Settings,
@@ -105,7 +106,7 @@ func (t *train) status() (Status, error) {
 		AtRisk: t.atRisk(), RebuildSeconds: t.rebuildSeconds(), Warnings: t.Warnings, Events: t.Events,
 	}
 	s.Waiting, s.Costs = t.waiting(), t.costsNow()
-	return s, nil
+	return s
 }
 
 // waiting is what the workflow waits for, nil while it does not.
@@ -123,8 +124,11 @@ func (t *train) waiting() *Waiting {
 // handle registers the query and the commands. Commands are updates with
 // validators: Temporal makes them idempotent by update id.
 func (t *train) handle(ctx workflow.Context) error {
-	queries := []command{question("status", func(nothing) (Status, error) { return t.status() },
-		"where the run is, what it measured last, what a kill would cost now", "")}
+	queries := []command{question("status", func(nothing) (Status, error) {
+		s := t.status()
+		s.Warnings = append(slices.Clip(s.Warnings), unheard(ctx)...)
+		return s, nil
+	}, "where the run is, what it measured last, what a kill would cost now", "")}
 	return register(ctx, queries, []command{
 		order("pause", func(workflow.Context) (string, error) {
 			t.Paused = true

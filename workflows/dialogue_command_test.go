@@ -312,6 +312,14 @@ func (d *dialogue) person(words []string) {
 			d.say("status", "last error: %s", s.PausedBy.Error)
 			d.say("status", "what to do: %s", s.PausedBy.Do)
 		}
+		for _, w := range s.Warnings {
+			if strings.Contains(w, "signal") {
+				d.say("status", "warning: %s", w)
+			}
+		}
+	case "signal":
+		d.say("person", "signal %s", words[1])
+		d.p.SignalWorkflow(words[1], nil)
 	case "upgrade":
 		d.say("person", "replaces the workers by those of build %s", words[1])
 		d.p.s.mu.Lock()

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 
 	"go.temporal.io/sdk/workflow"
@@ -157,4 +159,18 @@ func register(ctx workflow.Context, queries, updates []command) error {
 		}
 	}
 	return nil
+}
+
+// unheard are warnings of the signals that were sent to a workflow, in the order of their names. A person's commands are
+// updates, which are answered or refused; a signal by their name would be lost without a word.
+func unheard(ctx workflow.Context) []string {
+	const most = 10 // names of strangers
+	names := slices.Sorted(slices.Values(workflow.GetUnhandledSignalNames(ctx)))
+	var out []string
+	for _, name := range names[:min(most, len(names))] {
+		if name != TrialSignal {
+			out = append(out, fmt.Sprintf("the signal %s was sent, and nothing listens to it: commands are updates (temporal workflow update execute --name NAME)", strict.Shorten(strconv.Quote(name))))
+		}
+	}
+	return out
 }

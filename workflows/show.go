@@ -36,7 +36,11 @@ func (t *train) show(ctx workflow.Context, phase string) {
 	if phase != waitingForDevice && t.programs == nil {
 		t.wanted, t.present = "", nil
 	}
-	workflow.SetCurrentDetails(ctx, t.details())
+	details := t.details()
+	for _, w := range unheard(ctx) {
+		details += "\nWarning: " + w + "\n"
+	}
+	workflow.SetCurrentDetails(ctx, details)
 	t.sweep.waits(ctx, t)
 }
 

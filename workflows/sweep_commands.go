@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.temporal.io/sdk/temporal"
@@ -43,7 +44,11 @@ var errSweepOver = errors.New("the sweep is ending: nothing can be changed any m
 // handle registers the queries and the commands.
 func (s *sweeping) handle(ctx workflow.Context) error {
 	queries := []command{
-		question("status", func(nothing) (SweepStatus, error) { return s.status(), nil }, "how many trials there are in which state, and what was decided", ""),
+		question("status", func(nothing) (SweepStatus, error) {
+			status := s.status()
+			status.Warnings = append(slices.Clip(status.Warnings), unheard(ctx)...)
+			return status, nil
+		}, "how many trials there are in which state, and what was decided", ""),
 		question("table", s.page, "a page of the table, a line a trial", `{"offset": 0, "limit": 50}`),
 	}
 	return register(ctx, queries, []command{
