@@ -21,8 +21,10 @@ import (
 // wantedTrajectories selects the trajectories to print and their format.
 type wantedTrajectories struct {
 	iteration, branch int
+	iterations        string // a range, as iterationsOf reads it
 	suite             string
 	format            string
+	out               string
 }
 
 // The formats of trajectories.
@@ -33,20 +35,25 @@ const (
 
 func trajectoriesCommand() *cobra.Command {
 	var conn stack.Connection
-	var out string
 	w := wantedTrajectories{iteration: -1, branch: -1}
 	cmd := &cobra.Command{
-		Use:   "trajectories RUN --iteration N",
-		Short: "an iteration's trajectories as data: JSON lines or Parquet",
+		Use:   "trajectories RUN (--iteration N | --iterations all)",
+		Short: "trajectories as data, of an iteration or of a whole run: JSON lines or Parquet",
 		Long: `Writes the trajectories of a committed iteration, or of an evaluation made in it.
 Each line or row is an episode: initial state, rewards, outcome, and for each turn
 the prompt, the board before and after, the sampled text with ids, log-probs and
 advantages, and the executed actions. Nothing is written to the store. Without
 --branch the iteration is on the way to the newest version. If it belongs to the
-other run of a fork (from), its rows name that run.`,
+other run of a fork (from), its rows name that run.
+
+--iterations writes a dataset: a file an iteration into the folder --out, which pandas, DuckDB, Arrow and Hugging Face's
+datasets read at once. It takes all, or iterations as 0-79 or 10-. Written again, it is the same, with what is new. With --suite
+it has the iterations in which the suite was evaluated.`,
 		Example: `  reprise trajectories bandit-1 --iteration 12 | jq -c '{group, reward, said: .turns[].text}'
   reprise trajectories bandit-1 --iteration 12 --format parquet --out it12.parquet
-  reprise trajectories bandit-1 --iteration 19 --suite in-distribution`,
+  reprise trajectories bandit-1 --iteration 19 --suite in-distribution
+  reprise trajectories bandit-1 --iterations all --format parquet --out bandit-1
+  duckdb -c "SELECT iteration, avg(reward) FROM 'bandit-1/*.parquet' GROUP BY 1 ORDER BY 1"`,
 		Args: oneWorkflow("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := w.check(); err != nil {
@@ -56,12 +63,15 @@ other run of a fork (from), its rows name that run.`,
 			if err != nil {
 				return err
 			}
+			if w.iterations != "" {
+				return w.dataset(cmd.Context(), s, args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+			}
 			body, err := trajectories(cmd.Context(), s, args[0], w, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			if out != "" {
-				return os.WriteFile(out, body, 0o644)
+			if w.out != "" {
+				return os.WriteFile(w.out, body, 0o644)
 			}
 			_, err = cmd.OutOrStdout().Write(body)
 			return err
@@ -69,18 +79,23 @@ other run of a fork (from), its rows name that run.`,
 	}
 	f := cmd.Flags()
 	f.IntVar(&w.iteration, "iteration", -1, "the iteration, counted from 0")
+	f.StringVar(&w.iterations, "iterations", "", "several iterations: all, or a range as 0-79 or 10-")
 	f.IntVar(&w.branch, "branch", -1, "its branch (default: the branch on the way to the newest version)")
 	f.StringVar(&w.suite, "suite", "", "write the evaluation on this suite that was made in the iteration")
 	f.StringVar(&w.format, "format", formatJSONL, formatJSONL+" or "+formatParquet)
-	f.StringVarP(&out, "out", "o", "", "the file (default: standard output)")
+	f.StringVarP(&w.out, "out", "o", "", "the file, or with --iterations the folder (default: standard output)")
 	conn.AddStoreFlags(cmd.Flags())
 	return cmd
 }
 
 func (w wantedTrajectories) check() error {
 	switch {
-	case w.iteration < 0:
-		return errors.New("trajectories: --iteration N says which iteration, counted from 0")
+	case w.iteration < 0 && w.iterations == "":
+		return errors.New("trajectories: --iteration N says which iteration, counted from 0, and --iterations all takes all")
+	case w.iteration >= 0 && w.iterations != "":
+		return errors.New("trajectories: found --iteration and --iterations; allowed: one of the two")
+	case w.iterations != "" && w.format == formatParquet && w.out == "":
+		return errors.New("trajectories: --out FOLDER says where the Parquet files of several iterations are written")
 	case w.format != formatJSONL && w.format != formatParquet:
 		return fmt.Errorf("trajectories: --format %q is none of %s, %s", w.format, formatJSONL, formatParquet)
 	}
@@ -94,11 +109,18 @@ func trajectories(ctx context.Context, s store.Store, run string, w wantedTrajec
 	if err != nil {
 		return nil, err
 	}
+	return w.encode(ctx, s, episodes.NewReader(s), run, m, errOut)
+}
+
+// encode is the file of the trajectories of a manifest's iteration.
+func (w wantedTrajectories) encode(
+	ctx context.Context, s store.Store, reader *episodes.Reader, run string, m *store.Manifest, errOut io.Writer,
+) ([]byte, error) {
 	source, err := w.source(ctx, s, run, m)
 	if err != nil {
 		return nil, err
 	}
-	read, err := episodes.NewReader(s).Read(ctx, source)
+	read, err := reader.Read(ctx, source)
 	if err != nil {
 		return nil, fmt.Errorf("trajectories of iteration %d of run %q: %w", m.Iteration, run, err)
 	}
