@@ -63,6 +63,8 @@ type Options struct {
 	SessionHeartbeat time.Duration
 	// Grace is how long a terminated worker may finish what it runs.
 	Grace time.Duration
+	// PagesURL is where the pages of runs are served, for the links in the Web UI; "" for none.
+	PagesURL string
 	// ContinueAfter makes runs continue as new after so many iterations.
 	ContinueAfter int
 	// HostSlots bounds the host activities at once; 0 means 8.
@@ -382,7 +384,8 @@ func (p *process) startRuns() error {
 	register(w, of)
 	if decides {
 		RegisterWorkflows(w, &workflows.Workflows{
-			SessionHeartbeat: p.SessionHeartbeat, ContinueAfter: p.ContinueAfter, Converter: p.Codec.DataConverter(),
+			SessionHeartbeat: p.SessionHeartbeat, ContinueAfter: p.ContinueAfter, PagesURL: p.PagesURL,
+			Converter: p.Codec.DataConverter(),
 		})
 		p.decider = w
 	}

@@ -31,6 +31,8 @@ type Workflows struct {
 	// Converter is the worker's data converter; nil is the SDK's default. Workflows that
 	// decode a payload themselves use it.
 	Converter converter.DataConverter
+	// PagesURL is where the pages of runs are served, for the links in the details; "" for none.
+	PagesURL string
 }
 
 // decode reads a payload into value, as the SDK does for the workflow of ctx.

@@ -73,6 +73,7 @@ func (t *train) details() string {
 	if !t.ready {
 		return b.String()
 	}
+	b.WriteString(t.link(t.Run.ID))
 	fmt.Fprintf(&b, "| | |\n|---|---|\n")
 	row := func(name, value string) {
 		if value != missing {

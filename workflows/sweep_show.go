@@ -250,6 +250,7 @@ func (s *sweeping) details() string {
 	if !s.ready {
 		return b.String()
 	}
+	b.WriteString(s.link(s.id))
 	fmt.Fprintf(&b, "%d trials: %s. At most %d at once.\n\n", len(s.trials), s.counts(), s.Parallel)
 	metric := s.definition.Metrics[0]
 	if settings := s.settings(); len(settings) > 0 {

@@ -65,7 +65,9 @@ func (w wantedTrajectories) dataset(ctx context.Context, s store.Store, run stri
 func (w wantedTrajectories) manifests(ctx context.Context, s store.Store, run string, first, last int) ([]*store.Manifest, error) {
 	read := store.Head
 	if w.branch >= 0 {
-		read = func(ctx context.Context, s store.Store, run string) (store.Link, error) { return store.HeadOf(ctx, s, run, w.branch) }
+		read = func(ctx context.Context, s store.Store, run string) (store.Link, error) {
+			return store.HeadOf(ctx, s, run, w.branch)
+		}
 	}
 	head, err := read(ctx, s, run)
 	if err != nil {

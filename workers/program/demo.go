@@ -24,6 +24,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/command"
+	"github.com/reprise-rl/reprise/workers/live"
 	pages "github.com/reprise-rl/reprise/workers/report"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/watch"
@@ -34,6 +35,7 @@ func demoCommand() *cobra.Command {
 	var servers dev.Options
 	var worker workers.Options
 	var preset string
+	var served devPages
 	var keys connect.Settings
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -50,13 +52,20 @@ interrupted resumes where it was.`,
 			if worker.Codec, err = keys.PayloadCodec(); err != nil {
 				return err
 			}
+			if err := served.listen(cmd.Context(), cmd.Flags()); err != nil {
+				return err
+			}
+			defer served.listener.Close()
 			return stack.WithProcess(cmd.Context(), servers, worker, cmd.Flags(), out, func(ctx context.Context, s stack.Served) error {
-				devBanner(out, s)
-				return runDemo(ctx, out, s, preset)
+				return served.serve(ctx, s, func() error {
+					devBanner(out, s, live.URL(served.listener))
+					return runDemo(ctx, out, s, preset)
+				})
 			})
 		},
 	}
 	servers.AddFlags(cmd.Flags())
+	served.addFlag(cmd.Flags())
 	stack.AddWorkerFlags(cmd.Flags(), &worker, stack.DevHeartbeat)
 	keys.AddCodecFlag(cmd.Flags())
 	cmd.Flags().StringVar(&preset, "preset", "bandit-demo", "which preset to run")
@@ -168,7 +177,7 @@ func summary(
 		fmt.Fprintf(out, "  after  (version %3d)   success %s   mean reward %s\n\n", last.Version, watch.Percent(last.Metrics, "success/mean"), watch.Value(last.Metrics, "reward/mean", "%.3f"))
 	}
 	page := filepath.Join(servers.Dir(), "reports", store.EscapeSegment(run))
-	if _, err := pages.Write(ctx, s, run, intoFolder(page)); err != nil {
+	if _, err := pages.Write(ctx, s, run, pages.IntoFolder(page)); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, `%[1]d iterations in %[2]s; every one is committed, named by digest and verifiable.

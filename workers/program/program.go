@@ -64,7 +64,7 @@ run's artifacts. Runs are started with the temporal CLI:
 	)
 	cmd.AddCommand(
 		grouped("serve", command.Worker(), devCommand(), demoCommand(), codecServerCommand(), doctorCommand(), pluginCommand(), versionCommand())...)
-	cmd.AddCommand(grouped("runs", runsCommand(), statusCommand(), watchCommand(), reportCommand(), trajectoriesCommand(),
+	cmd.AddCommand(grouped("runs", runsCommand(), statusCommand(), watchCommand(), reportCommand(), pagesCommand(), trajectoriesCommand(),
 		metricsCommand(), verifyCommand(), replayCommand(), exportCommand(), gcCommand())...)
 	cmd.AddCommand(grouped("tools", validateCommand(), policyCommand(), envCommand())...)
 	for _, name := range []string{"bench", "gpu", "learn", "study"} {

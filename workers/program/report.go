@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -74,7 +73,7 @@ func (w reportWriter) write(ctx context.Context, id string) error {
 	case errors.Is(err, store.ErrNotFound) && w.trials:
 		err = fmt.Errorf("--trials is for a sweep: %w", err)
 	case errors.Is(err, store.ErrNotFound):
-		summary, err = pages.Write(ctx, w.store, id, intoFolder(w.dir))
+		summary, err = pages.Write(ctx, w.store, id, pages.IntoFolder(w.dir))
 	}
 	if err != nil {
 		return err
@@ -100,7 +99,7 @@ func (w reportWriter) sweep(ctx context.Context, sweep pages.Sweep) (pages.Summa
 			return trials, err
 		}
 	}
-	summary, err := pages.WriteSweep(ctx, sweep, intoFolder(w.dir))
+	summary, err := pages.WriteSweep(ctx, sweep, pages.IntoFolder(w.dir))
 	summary.Episodes, summary.Rollouts = trials.Episodes, trials.Rollouts
 	summary.Files += trials.Files
 	summary.Bytes += trials.Bytes
@@ -120,7 +119,7 @@ func (w reportWriter) eachTrial(ctx context.Context, trials []pages.Trial) (page
 		}
 		began := time.Now()
 		dir := pages.TrialDir(t.Label)
-		summary, err := pages.Write(ctx, w.store, t.Run.ID, intoFolder(filepath.Join(w.dir, filepath.FromSlash(dir))))
+		summary, err := pages.Write(ctx, w.store, t.Run.ID, pages.IntoFolder(filepath.Join(w.dir, filepath.FromSlash(dir))))
 		if err != nil {
 			return all, fmt.Errorf("trial %q: %w", t.Label, err)
 		}
@@ -143,21 +142,4 @@ func branches(n int) string {
 		return "1 branch"
 	}
 	return fmt.Sprintf("%d branches", n)
-}
-
-// intoFolder writes a report's files below a folder.
-func intoFolder(dir string) pages.Sink {
-	return func(name string, body []byte) error {
-		if !filepath.IsLocal(filepath.FromSlash(name)) {
-			return fmt.Errorf("write the report's file %q: the name leads out of %s", name, dir)
-		}
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("write the report: %w", err)
-		}
-		if err := os.WriteFile(path, body, 0o644); err != nil {
-			return fmt.Errorf("write the report: %w", err)
-		}
-		return nil
-	}
 }

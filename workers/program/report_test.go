@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
+	pages "github.com/reprise-rl/reprise/workers/report"
 	"github.com/reprise-rl/reprise/workers/report/episodes"
 	"github.com/reprise-rl/reprise/workers/report/synthetic"
 	"github.com/reprise-rl/reprise/workflows/sweep"
@@ -55,7 +56,7 @@ func TestWriteReport(t *testing.T) {
 	require.Contains(t, out.String(), "not there: 2 × runs of trials: nothing is stored of them yet")
 
 	require.ErrorIs(t, write(dir, "another"), store.ErrNotFound)
-	require.ErrorContains(t, intoFolder(dir)("../x", nil), "leads out of")
+	require.ErrorContains(t, pages.IntoFolder(dir)("../x", nil), "leads out of")
 	blocked := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
 	require.ErrorContains(t, write(blocked, "run 1"), "write the report")

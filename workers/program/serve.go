@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/command"
+	"github.com/reprise-rl/reprise/workers/live"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 
@@ -19,13 +20,14 @@ func devCommand() *cobra.Command {
 	var servers dev.Options
 	var worker workers.Options
 	var keys connect.Settings
+	var pages devPages
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Temporal, S3 and a worker in one terminal",
 		Long: `Starts the Temporal dev server, an S3 server and a worker on 127.0.0.1, with
 their data under .reprise/dev. Ctrl-C ends all of them. Start it again and the runs
 resume. The worker is a process of its own: if it ends because the device failed, it
-starts again.`,
+starts again. The pages of runs and sweeps are served while they run: see reprise pages.`,
 		Example: `  reprise dev
   reprise dev --temporal-port 17233 --ui-port 18233
   reprise dev --codec-key-file codec.keys`,
@@ -37,28 +39,36 @@ starts again.`,
 				return err
 			}
 			out := cmd.OutOrStdout()
+			if err := pages.listen(cmd.Context(), cmd.Flags()); err != nil {
+				return err
+			}
+			defer pages.listener.Close()
 			return stack.WithProcess(cmd.Context(), servers, worker, cmd.Flags(), out, func(ctx context.Context, s stack.Served) error {
-				devBanner(cmd.OutOrStdout(), s)
-				fmt.Fprintln(cmd.OutOrStdout(), metricsLine(worker.MetricsListen))
-				<-ctx.Done()
-				fmt.Fprintln(cmd.OutOrStdout(), "\nstopping; start it again and the runs go on")
-				return nil
+				return pages.serve(ctx, s, func() error {
+					devBanner(out, s, live.URL(pages.listener))
+					fmt.Fprintln(out, metricsLine(worker.MetricsListen))
+					<-ctx.Done()
+					fmt.Fprintln(out, "\nstopping; start it again and the runs go on")
+					return nil
+				})
 			})
 		},
 	}
 	servers.AddFlags(cmd.Flags())
+	pages.addFlag(cmd.Flags())
 	stack.AddWorkerFlags(cmd.Flags(), &worker, stack.DevHeartbeat)
 	keys.AddCodecFlag(cmd.Flags())
 	return cmd
 }
 
-func devBanner(w io.Writer, s stack.Served) {
+func devBanner(w io.Writer, s stack.Served, pages string) {
 	fmt.Fprintf(w, `
-Reprise is up. Device fingerprint %s.
+Reprise is up. Device fingerprint %[1]s.
 
-  Web UI     %s
-  Temporal   %s
-  S3         http://%s, bucket %s (keys: %s)
+  Web UI     %[2]s
+  Temporal   %[3]s
+  S3         http://%[4]s, bucket %[5]s (keys: %[6]s)
+  Pages      %[12]s
 
 Try, in another terminal:
 
@@ -70,7 +80,7 @@ Try, in another terminal:
 %[11]s
 Ctrl-C stops everything.
 `, s.Device.Fingerprint, s.UIURL(), s.TemporalAddress(), s.S3().Endpoint, s.S3().Bucket, s.Dir(),
-		stack.TemporalName(), stack.AddressFlag(s.Stack), stack.ProgramName(), stack.DirFlag(s.Stack), codecHint(s))
+		stack.TemporalName(), stack.AddressFlag(s.Stack), stack.ProgramName(), stack.DirFlag(s.Stack), codecHint(s), pages)
 }
 
 // codecHint says how to read encrypted payloads; "" where they are plain.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"sync"
 
@@ -17,6 +19,23 @@ import (
 // "data/index.js". It is called by one goroutine at a time, in no fixed order but
 // that index.html comes last; an error of its own ends the report.
 type Sink func(name string, body []byte) error
+
+// IntoFolder writes a report's files below a folder, and none outside of it.
+func IntoFolder(dir string) Sink {
+	return func(name string, body []byte) error {
+		if !filepath.IsLocal(filepath.FromSlash(name)) {
+			return fmt.Errorf("write the report's file %q: the name leads out of %s", name, dir)
+		}
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("write the report: %w", err)
+		}
+		if err := os.WriteFile(path, body, 0o644); err != nil {
+			return fmt.Errorf("write the report: %w", err)
+		}
+		return nil
+	}
+}
 
 // Summary is what a report shows, in numbers.
 type Summary struct {

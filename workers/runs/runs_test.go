@@ -212,3 +212,26 @@ func TestStatus(t *testing.T) {
 	_, err = Status(t.Context(), &server{}, "bandit-1", converter.GetDefaultDataConverter())
 	require.ErrorContains(t, err, "ask bandit-1 for its status (does a worker run?): no poller")
 }
+
+// A link in the details is its text and its URL in a terminal.
+func TestPlainLinks(t *testing.T) {
+	require.Equal(t, "Page http://127.0.0.1:8234/runs/a/\n", plain("[Page](http://127.0.0.1:8234/runs/a/)\n"))
+	require.Equal(t, "[0, 1](x)\n", plain("[0, 1](x)\n"))
+}
+
+func TestStateOf(t *testing.T) {
+	state, err := StateOf(t.Context(), &server{}, "nobody")
+	require.NoError(t, err)
+	require.Empty(t, state)
+	for phase, want := range map[string]string{"": "running", "paused": "paused"} {
+		e := &workflowpb.WorkflowExecutionInfo{Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}
+		if phase != "" {
+			payload, err := converter.GetDefaultDataConverter().ToPayload(phase)
+			require.NoError(t, err)
+			e.SearchAttributes = &commonpb.SearchAttributes{IndexedFields: map[string]*commonpb.Payload{"ReprisePhase": payload}}
+		}
+		state, err := StateOf(t.Context(), &server{pages: [][]*workflowpb.WorkflowExecutionInfo{{e}}}, "a")
+		require.NoError(t, err)
+		require.Equal(t, want, state)
+	}
+}

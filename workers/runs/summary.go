@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -145,13 +146,17 @@ func (s Summary) unanswered() string {
 	return "No worker answers: these are the search attributes. Start one: reprise worker\n"
 }
 
+// link is a link in Markdown: its text and its URL.
+var link = regexp.MustCompile(`\[([^\]]+)\]\((https?://[^)]+)\)`)
+
 // plain writes Current Details, which are Markdown, as text: tables with aligned columns,
 // no marks.
 func plain(markdown string) string {
 	var out strings.Builder
 	rows := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	for line := range strings.Lines(markdown) {
-		line = human.Visible(strings.TrimSpace(strings.NewReplacer("**", "", "`", "").Replace(line)))
+		line = link.ReplaceAllString(strings.NewReplacer("**", "", "`", "").Replace(line), "$1 $2")
+		line = human.Visible(strings.TrimSpace(line))
 		cells, isRow := strings.CutPrefix(line, "|")
 		switch {
 		case line == "" || strings.Trim(line, "|- ") == "":
