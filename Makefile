@@ -89,7 +89,7 @@ bin/temporal bin/versitygw bin/gotestsum bin/staticcheck bin/workflowcheck:
 
 # --- use ----------------------------------------------------------------------
 
-.PHONY: demo test rooms smoke chaos ledger size gpu-pack gpu learn study bench lint release-record
+.PHONY: demo test rooms smoke chaos soak ledger size gpu-pack gpu learn study bench lint release-record
 # All at once: the downloads of one go on while another compiles. build.sh lets one tool
 # compile at a time, and temporal, the longest, comes first.
 # MODEL=smol trains SmolLM2-135M-Instruct in place of a policy made from nothing.
@@ -124,9 +124,15 @@ rooms: servers plugin ## each folder of model/methods deleted in turn, in a work
 smoke: build servers bin/gotestsum plugin ## a three-iteration run on a fresh stack, verified
 	@bin/gotestsum --format testname -- -count=1 -timeout 5m -run TestSmoke ./workers/chaos
 
-# CHAOSFLAGS='-kills 100 -seed 7': how many kills at random moments, and which.
+# CHAOSFLAGS='-kills 100 -seed 7': how many kills at random moments, and which. CHAOSFLAGS='-kills 500 -part 1/5 -record DIR': a fifth of
+# 500 kills of all presets, and nothing else: half an hour.
 chaos: build servers bin/gotestsum plugin ## every kill of the matrix, and random ones: 40 minutes to over an hour
 	@bin/gotestsum --format testname -- -count=1 -timeout 120m -run TestChaos ./workers/chaos -full $(CHAOSFLAGS)
+
+# SOAK=3000: the iterations.
+SOAK ?= 3000
+soak: build servers bin/gotestsum plugin ## a run of 3,000 iterations on one worker: what it needs stays as it is
+	@bin/gotestsum --format standard-verbose -- -count=1 -timeout 240m -run TestSoak ./workers/chaos -soak $(SOAK)
 
 # BASE=REV: the commit to compare with; PRESETS=a,b: these presets alone.
 ledger: build servers plugin ## BASE=REV: the bits of every starter preset under REV and here, from outside: some 11 minutes

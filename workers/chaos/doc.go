@@ -16,4 +16,5 @@
 //	go test ./workers/chaos                     # the short form
 //	go test ./workers/chaos -run Chaos -full    # every kind × every phase, and
 //	                 [-kills 20] [-seed 1]      # kills at random moments
+//	                 [-kills 500 -part 1/5]     # those alone, of all presets, a fifth at a time
 package chaos

@@ -66,9 +66,13 @@ func TestChaosKills(t *testing.T) {
 }
 
 // TestChaosRandom kills workers at random moments; with -full, in runs of several
-// turns too.
+// turns too, and with -part in those of all presets.
 func TestChaosRandom(t *testing.T) {
 	t.Parallel()
+	if *part != "" {
+		killsInPart(t)
+		return
+	}
 	left, scenes := 1, []*scene{&single}
 	if *full {
 		left, scenes = *kills, append(scenes, &turns)

@@ -34,6 +34,10 @@ func TestMain(m *testing.M) {
 		return
 	}
 	flag.Parse()
+	if err := onlyPart(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
 	f := flag.Lookup("test.parallel")
 	if n, err := strconv.Atoi(f.Value.String()); err == nil && f.Value.String() != f.DefValue {
 		places.free = n
