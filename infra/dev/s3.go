@@ -129,7 +129,7 @@ func versityChild(program, dir string, port int, access, secret string) (*child,
 		name: "the S3 server", path: program, arguments: append(arguments, root),
 		// The keys go by environment: arguments are for all to see. The caller's VGW_*
 		// could open further ports, on all interfaces.
-		environment: append(environmentWithout("VGW_"), "ROOT_ACCESS_KEY_ID="+access, "ROOT_SECRET_ACCESS_KEY="+secret),
+		environment: append(serverEnvironment(), "ROOT_ACCESS_KEY_ID="+access, "ROOT_SECRET_ACCESS_KEY="+secret),
 		log:         filepath.Join(dir, "s3.log"),
 	}, nil
 }

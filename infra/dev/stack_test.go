@@ -201,13 +201,22 @@ func running(pid int) bool {
 	return end < 0 || end+2 >= len(content) || content[end+2] != 'Z'
 }
 
-// The server knows nothing of the servers that a person's own CLI is set up for.
-func TestCLIEnvironment(t *testing.T) {
+// The servers and the CLI know nothing of the servers that a person's own CLI is set up for. The servers have no key but
+// their own: what they were started with can be read by the processes of the same user.
+func TestChildEnvironments(t *testing.T) {
 	t.Setenv("TEMPORAL_ADDRESS", "prod:7233")
-	t.Setenv(EnvTemporal, "/opt/temporal")
-	for _, environment := range [][]string{CLIEnvironment(), temporalChild("temporal", t.TempDir(), 1, 2, false).environment} {
-		require.NotContains(t, environment, "TEMPORAL_ADDRESS=prod:7233")
-		require.Contains(t, environment, EnvTemporal+"=/opt/temporal")
+	t.Setenv("VGW_PORT", "0.0.0.0:1")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "planted-key")
+	t.Setenv("LC_ALL", "C.UTF-8")
+	require.NotContains(t, CLIEnvironment(), "TEMPORAL_ADDRESS=prod:7233")
+	require.Contains(t, CLIEnvironment(), "AWS_SECRET_ACCESS_KEY=planted-key")
+	s3, err := versityChild("versitygw", t.TempDir(), 1, "access", "secret")
+	require.NoError(t, err)
+	for _, environment := range [][]string{temporalChild("temporal", t.TempDir(), 1, 2, false).environment, s3.environment} {
+		for _, variable := range []string{"TEMPORAL_ADDRESS=prod:7233", "VGW_PORT=0.0.0.0:1", "AWS_SECRET_ACCESS_KEY=planted-key"} {
+			require.NotContains(t, environment, variable)
+		}
+		require.Contains(t, environment, "LC_ALL=C.UTF-8")
 	}
 }
 

@@ -53,7 +53,7 @@ func temporalChild(program, dir string, port, ui int, ephemeral bool) *child {
 		arguments = append(arguments, "--search-attribute", attribute.Name+"="+attribute.Type.String())
 	}
 	return &child{
-		name: "the Temporal server", path: program, arguments: arguments, environment: CLIEnvironment(),
+		name: "the Temporal server", path: program, arguments: arguments, environment: serverEnvironment(),
 		log: filepath.Join(dir, "temporal.log"),
 	}
 }

@@ -26,12 +26,22 @@ func TemporalCLI() (string, error) { return findTool("temporal", "", EnvTemporal
 // CLIEnvironment is this process's environment without TEMPORAL_*, for running the
 // temporal program on a stack: those variables name other servers, their namespaces and
 // keys.
-func CLIEnvironment() []string { return environmentWithout("TEMPORAL_") }
+func CLIEnvironment() []string {
+	return slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "TEMPORAL_") })
+}
 
-// environmentWithout is this process's environment without the variables whose names
-// begin with prefix: a server's own settings, which the caller may have for another one.
-func environmentWithout(prefix string) []string {
-	return slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, prefix) })
+// passed are the variables that the stack's servers get of this process's. Others they do not need, and an environment's
+// process could read in them the keys that this process has.
+var passed = []string{
+	"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "XDG_CONFIG_HOME", "GOMAXPROCS", "GOMEMLIMIT", "GOGC",
+}
+
+// serverEnvironment is what a server of the stack gets of this process's environment.
+func serverEnvironment() []string {
+	return slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return !slices.Contains(passed, name)
+	})
 }
 
 func findTool(name, given, variable string) (string, error) {
