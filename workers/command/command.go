@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-rl/reprise/infra/build"
+	"github.com/reprise-rl/reprise/infra/keeper"
 )
 
 // ErrSilent ends a program with status 1 after the command has printed why.
@@ -29,8 +30,9 @@ func Root(name, short, long string) *cobra.Command {
 }
 
 // Main runs a program until its command ends, or it is interrupted. It prints the error and exits
-// with its status.
+// with its status. Other programs of the same user, an environment's among them, cannot read its keys.
 func Main(cmd *cobra.Command, status func(error) int) {
+	_ = keeper.Hide() // a system that cannot: what starts a foreign program asks again, and says it
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := cmd.ExecuteContext(ctx); err != nil {

@@ -43,7 +43,12 @@ const (
 	Permissive = "permissive" // takes an illegal action for 1
 	Secrets    = "secrets"    // describes itself with the variables it was started with
 	Order      = "order"      // its answers depend on the requests before
+	Chatter    = "chatter"    // writes ChatterBytes to standard error before each EnvPlay
+	Shout      = "shout"      // writes to standard error without an end, at EnvPlay
 )
+
+// ChatterBytes are what Chatter writes at a time.
+const ChatterBytes = 10 << 20
 
 // actions are the names of the game's actions.
 var actions = []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"}
@@ -108,6 +113,14 @@ func (s *Server) sabotage(out io.Writer, line string) bool {
 		blanks := strings.Repeat(" ", 1<<16)
 		for {
 			if _, err := io.WriteString(out, blanks); err != nil {
+				return true
+			}
+		}
+	case s.fault == Chatter && plays:
+		_, _ = os.Stderr.WriteString(strings.Repeat("level 3: nothing new\n", ChatterBytes/21))
+	case s.fault == Shout && plays:
+		for {
+			if _, err := os.Stderr.WriteString(strings.Repeat("help ", 1<<12)); err != nil {
 				return true
 			}
 		}

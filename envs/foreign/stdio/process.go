@@ -11,34 +11,30 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
 
 	"github.com/reprise-rl/reprise/envs/foreign"
+	"github.com/reprise-rl/reprise/infra/keeper"
 	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 // process is a running server.
 type process struct {
-	command *exec.Cmd
+	command *exec.Cmd // its keeper: see package keeper
+	end     func()    // kills the server, and all that it started
 	in      io.WriteCloser
 	out     *bufio.Reader
 	log     *tail
 	last    int64         // id of the last request
 	timeout time.Duration // of a request, for the error that it passes
-
-	ending sync.Mutex
-	ended  bool // the process has been waited for: its number may be another's
 }
 
-// start starts a server in a process group of its own, so that its children end with it.
+// start starts a server, whose children end with it, and all of them with this process.
 func start(c Config) (*process, error) {
-	p := &process{command: exec.Command(c.Command[0], c.Command[1:]...), log: &tail{}, timeout: c.Timeout}
+	p := &process{command: exec.Command(c.Command[0], c.Command[1:]...), log: newTail(), timeout: c.Timeout}
 	p.command.Env = c.environment()
 	p.command.Stderr = p.log
-	p.command.WaitDelay = time.Second // a child that left the group may keep standard error open
-	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.command.WaitDelay = time.Second // a child that its keeper cannot kill may keep standard error open
 	in, err := p.command.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", foreign.ErrExited, err)
@@ -47,7 +43,7 @@ func start(c Config) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", foreign.ErrExited, err)
 	}
-	if err := p.command.Start(); err != nil {
+	if p.end, err = keeper.Start(p.command); err != nil {
 		return nil, fmt.Errorf("%w: it did not start: %w", foreign.ErrExited, err)
 	}
 	p.in, p.out = in, bufio.NewReaderSize(out, 1<<16)
@@ -56,20 +52,10 @@ func start(c Config) (*process, error) {
 
 // kill ends the server and waits for it.
 func (p *process) kill() {
-	p.signal()
+	p.end()
+	p.log.close()
+	_ = p.in.Close()
 	_ = p.command.Wait() // says that it was killed
-	p.ending.Lock()
-	p.ended = true
-	p.ending.Unlock()
-}
-
-// signal kills the process group, unless the process has been waited for.
-func (p *process) signal() {
-	p.ending.Lock()
-	defer p.ending.Unlock()
-	if !p.ended {
-		_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL) // it may have ended
-	}
 }
 
 // ask sends one request and reads its reply. After an error other than ErrBusy and
@@ -85,7 +71,7 @@ func (p *process) ask(ctx context.Context, name string, input []byte) ([]byte, e
 		return nil, fmt.Errorf("encode a request: %w", err)
 	}
 	// Reads and writes of pipes have no deadline here: killing the process ends both.
-	late := context.AfterFunc(ctx, p.signal)
+	late := context.AfterFunc(ctx, p.end)
 	defer late()
 	reply, err := p.exchange(append(line, '\n'))
 	switch {
@@ -99,11 +85,14 @@ func (p *process) ask(ctx context.Context, name string, input []byte) ([]byte, e
 	return nil, fmt.Errorf("%w while it was asked %s", err, name)
 }
 
-// end says how a process ended that was waited for: by itself, with its status; "" if it was killed.
-func (p *process) end() string {
+// ending says how a process ended that was waited for: by itself, with its status; "" if it was killed here.
+func (p *process) ending() string {
 	state := p.command.ProcessState
 	if state == nil || state.ExitCode() < 0 {
 		return ""
+	}
+	if signal, died := keeper.Died(state.ExitCode()); died {
+		return fmt.Sprintf("it ended with %s (%s)", state, signal)
 	}
 	return fmt.Sprintf("it ended with %s", state)
 }
@@ -181,29 +170,4 @@ func (p *process) read(line []byte) ([]byte, error) {
 		return nil, foreign.ReadFailure([]byte(failure.Raw()))
 	}
 	return []byte(output.Raw()), nil
-}
-
-// logBytes is how much of standard error is kept.
-const logBytes = 2048
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	sync.Mutex
-	kept []byte
-}
-
-// Write keeps the last bytes.
-func (t *tail) Write(b []byte) (int, error) {
-	t.Lock()
-	defer t.Unlock()
-	t.kept = append(t.kept, b[max(0, len(b)-logBytes):]...)
-	t.kept = t.kept[max(0, len(t.kept)-logBytes):]
-	return len(b), nil
-}
-
-// text is what was kept, as valid text.
-func (t *tail) text() string {
-	t.Lock()
-	defer t.Unlock()
-	return strings.ToValidUTF8(strings.TrimSpace(string(t.kept)), "?")
 }

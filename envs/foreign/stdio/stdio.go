@@ -10,7 +10,11 @@
 // whose process ended is sent once more, to a new one.
 //
 // What the process writes to standard error is not interpreted: its last lines are shown
-// if the process fails.
+// if the process fails. How much of it is read in a second is bounded.
+//
+// A process ends with its pool and with this program, however that ends, and so does what it
+// started: see package keeper. It runs as the same user, but cannot read this program's
+// memory and variables.
 package stdio
 
 import (
@@ -24,6 +28,7 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/envs/foreign"
+	"github.com/reprise-rl/reprise/infra/keeper"
 )
 
 // Config says how a pool's processes are started and used.
@@ -82,6 +87,10 @@ func Open(config Config) (*Pool, error) {
 	}
 	if _, err := exec.LookPath(config.Command[0]); err != nil {
 		return nil, fmt.Errorf("environment's command %q: %w; it must be a program that can be executed (chmod +x), with its path", config.Command[0], err)
+	}
+	// The processes run as this process's user: what it knows, keys above all, must not be theirs to read.
+	if err := keeper.Hide(); err != nil {
+		return nil, err
 	}
 	config.Processes = max(config.Processes, 1)
 	if config.Timeout <= 0 {
@@ -167,7 +176,7 @@ func (p *Pool) attempt(ctx context.Context, name string, input []byte, anew bool
 	out, err = process.ask(ctx, name, input)
 	if err != nil && !errors.Is(err, foreign.ErrBusy) && !errors.Is(err, foreign.ErrBroken) {
 		process.kill()
-		if how := process.end(); how != "" && errors.Is(err, foreign.ErrExited) {
+		if how := process.ending(); how != "" && errors.Is(err, foreign.ErrExited) {
 			err = fmt.Errorf("%w: %s", err, how)
 		}
 		if log := process.log.text(); log != "" {

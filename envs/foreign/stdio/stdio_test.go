@@ -175,6 +175,19 @@ func TestKilledInARequest(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
+// A process that a signal ends says which.
+func TestCrash(t *testing.T) {
+	p, err := Open(Config{Command: []string{"/bin/sh", "-c", "read line; kill -SEGV $$"}})
+	require.NoError(t, err)
+	t.Cleanup(p.Close)
+	_, err = foreign.Connect(context.Background(), "guess", nil, p.Call)
+	require.ErrorIs(t, err, foreign.ErrExited)
+	require.ErrorContains(t, err, "it ended with exit status 139 (segmentation fault)")
+	p, err = Open(Config{Command: []string{t.TempDir()}})
+	require.Error(t, err, "a folder is no program")
+	require.Nil(t, p)
+}
+
 // Credentials of this process do not reach the environment's.
 func TestSecretsStayHere(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "do-not-tell")
