@@ -28,13 +28,14 @@ const (
 	KindDeviceFailed     = "DeviceFailed"   // the device is gone, poisoned or stuck: its worker ends
 	KindDeviceTooSmall   = "DeviceTooSmall" // the device has less memory than the run is made for
 	KindNotFree          = "NotFree"        // a worker that was asked to help has work of its own
+	KindRemoved          = "Removed"        // a person has removed the run, the sweep or the evaluation of this id
 )
 
 // NonRetryable are the kinds that no retry can fix.
 var NonRetryable = []string{
 	KindSpecInvalid, KindSpecDiffers, KindModelInvalid, KindDivergence, KindArtifactAltered,
 	KindArtifactMissing, KindStoreRefused, KindStateDiffers, KindProgramsDiffer, KindNotResident, KindDraining, KindInvalid, KindNotFound,
-	KindOutOfMemory, KindDeviceFailed, KindDeviceTooSmall, KindCasesTooNarrow, KindEnvironment, KindEnvironmentBroke, KindNotFree,
+	KindOutOfMemory, KindDeviceFailed, KindDeviceTooSmall, KindCasesTooNarrow, KindEnvironment, KindEnvironmentBroke, KindNotFree, KindRemoved,
 }
 
 // Sentinel errors of this package; see the kinds of the same names.

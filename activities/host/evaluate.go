@@ -7,6 +7,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -16,6 +17,9 @@ import (
 func (h *Host) ResolveEvaluation(ctx context.Context, in activities.ResolveEvaluationInput) (_ activities.LoadResult, err error) {
 	defer run.Edge(ctx, &err, "resolve evaluation %s", in.ID)
 	defer run.Heartbeat(ctx)()
+	if err := store.RefuseRemoved(ctx, h.Store, in.ID); err != nil {
+		return activities.LoadResult{}, err
+	}
 	known := run.Known()
 	e, err := spec.DecodeEvaluate(in.Input, known)
 	if err != nil {
@@ -60,9 +64,27 @@ func (h *Host) ResolveEvaluation(ctx context.Context, in activities.ResolveEvalu
 	if out.Run.Spec, err = store.PutArtifact(ctx, h.Store, store.ApartDir(in.ID), "spec", "json", b); err != nil {
 		return activities.LoadResult{}, fmt.Errorf("write the spec: %w", err)
 	}
+	if e.Run != "" {
+		if err := h.namePolicy(ctx, in.ID, out); err != nil {
+			return activities.LoadResult{}, err
+		}
+	}
 	out.Plan = PlanOf(t)
 	out.Flags, err = h.flags(ctx, t, out.Run.Base, true)
 	return out, err
+}
+
+// namePolicy records whose policy an evaluation measures, beside its spec: a run that an evaluation names is not removed.
+func (h *Host) namePolicy(ctx context.Context, id string, of activities.LoadResult) error {
+	b, err := canon.Marshal(store.Measured{Run: of.Run.ID, Version: of.Version, State: of.State})
+	if err != nil {
+		return err
+	}
+	if _, err := store.PutArtifact(ctx, h.Store, store.ApartDir(id), store.MeasuredName, "json", b); err != nil {
+		return fmt.Errorf("write which policy is measured: %w", err)
+	}
+	// As for a fork: whoever removes the run marks it first, and then looks for evaluations that name it.
+	return store.RefuseRemoved(ctx, h.Store, of.Run.ID)
 }
 
 // measured finds the version of a run that is measured. Version 0 is what the run

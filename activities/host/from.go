@@ -17,6 +17,9 @@ import (
 func (h *Host) from(ctx context.Context, t spec.Train, document []byte) (_ *activities.Head, policy spec.Policy, err error) {
 	policy = t.Policy
 	f := *t.From
+	if err := store.RefuseRemoved(ctx, h.Store, f.Run); err != nil {
+		return nil, policy, fmt.Errorf("from: %w", err)
+	}
 	m, ref, err := h.committed(ctx, f)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, activities.ErrNotFound) {
 		return nil, policy, fmt.Errorf("from: iteration %d of run %q is not committed in %s: %w", f.Iteration, f.Run, h.Store.Location(store.RunsDir), activities.ErrNotFound)

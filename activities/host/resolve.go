@@ -25,6 +25,9 @@ import (
 func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activities.ResolveResult, err error) {
 	defer run.Edge(ctx, &err, "resolve the spec of run %s", in.Run)
 	defer run.Heartbeat(ctx)()
+	if err := store.RefuseRemoved(ctx, h.Store, in.Run); err != nil {
+		return activities.ResolveResult{}, err
+	}
 	t, err := spec.Decode(in.Spec, run.Known())
 	if err != nil {
 		return activities.ResolveResult{}, err
@@ -93,6 +96,12 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 		}
 		if ref, err = store.Commit(ctx, h.Store, store.SpecKey(in.Run), b); err != nil {
 			return activities.ResolveResult{}, err
+		}
+	}
+	if head == nil && t.From != nil {
+		// Whoever removes the other run marks it first, and then looks for specs that name it: one of the two sees the other.
+		if err := store.RefuseRemoved(ctx, h.Store, t.From.Run); err != nil {
+			return activities.ResolveResult{}, fmt.Errorf("from: %w", err)
 		}
 	}
 	out := activities.ResolveResult{Spec: ref, Plan: PlanOf(t), Location: h.Store.Location(store.RunDir(in.Run)),
@@ -287,6 +296,9 @@ func (h *Host) Find(ctx context.Context, in activities.FindInput) (_ activities.
 
 func (h *Host) find(ctx context.Context, runID string, version *int, from *store.Ref) (activities.LoadResult, error) {
 	defer run.Heartbeat(ctx)() // the chain may be long
+	if err := store.RefuseRemoved(ctx, h.Store, runID); err != nil {
+		return activities.LoadResult{}, err
+	}
 	if _, err := h.Store.Stat(ctx, store.SpecKey(runID)); errors.Is(err, store.ErrNotFound) {
 		return activities.LoadResult{}, fmt.Errorf("no run %q in %s: %w", runID, h.Store.Location(store.RunsDir), activities.ErrNotFound)
 	} else if err != nil {

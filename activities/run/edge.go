@@ -23,6 +23,7 @@ var kinds = []struct {
 	name   string
 	errors []error
 }{
+	{activities.KindRemoved, []error{store.ErrRemoved}},
 	{activities.KindSpecDiffers, []error{activities.ErrSpecDiffers}},
 	{activities.KindModelInvalid, []error{
 		activities.ErrModelInvalid, tokenizer.ErrFiles, tokenizer.ErrVocabulary, tokenizer.ErrNoTemplate, tokenizer.ErrTemplate,

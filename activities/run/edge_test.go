@@ -35,7 +35,7 @@ func TestModelsAreNotTriedAgain(t *testing.T) {
 func TestKindsOfErrors(t *testing.T) {
 	kinds := map[string][]error{
 		activities.KindSpecInvalid: {spec.Problems{{Path: "seed"}}}, activities.KindSpecDiffers: {activities.ErrSpecDiffers}, activities.KindModelInvalid: {activities.ErrModelInvalid},
-		activities.KindDivergence: {store.ErrDivergence}, activities.KindArtifactAltered: {store.ErrAltered}, activities.KindArtifactMissing: {store.ErrNotFound}, activities.KindStoreRefused: {store.ErrRefused},
+		activities.KindDivergence: {store.ErrDivergence}, activities.KindArtifactAltered: {store.ErrAltered}, activities.KindArtifactMissing: {store.ErrNotFound}, activities.KindStoreRefused: {store.ErrRefused}, activities.KindRemoved: {store.ErrRemoved},
 		activities.KindStateDiffers: {activities.ErrStateDiffers}, activities.KindProgramsDiffer: {activities.ErrProgramsDiffer, &activities.ProgramsDiffer{}},
 		activities.KindNotResident: {activities.ErrNotResident}, activities.KindDraining: {activities.ErrDraining}, activities.KindOutOfMemory: {activities.ErrOutOfMemory},
 		activities.KindDeviceFailed: {activities.ErrDeviceFailed}, activities.KindDeviceTooSmall: {activities.ErrDeviceTooSmall}, activities.KindNotFree: {activities.ErrNotFree},

@@ -30,7 +30,7 @@ var ends = map[string]error{
 	"activities.ErrNotFree": activities.ErrNotFree,
 	"store.ErrNotFound":     store.ErrNotFound, "store.ErrAltered": store.ErrAltered, "store.ErrDivergence": store.ErrDivergence,
 	"store.ErrInvalid": store.ErrInvalid, "store.ErrBroken": store.ErrBroken, "store.ErrTooLarge": store.ErrTooLarge,
-	"store.ErrRefused":   store.ErrRefused,
+	"store.ErrRefused": store.ErrRefused, "store.ErrRemoved": store.ErrRemoved,
 	"tokenizer.ErrFiles": tokenizer.ErrFiles, "tokenizer.ErrVocabulary": tokenizer.ErrVocabulary, "tokenizer.ErrNoTemplate": tokenizer.ErrNoTemplate,
 	"tokenizer.ErrTemplate": tokenizer.ErrTemplate, "tokenizer.ErrRewritten": tokenizer.ErrRewritten,
 	"model.ErrInput": model.ErrInput, "model.ErrTensors": model.ErrTensors, "model.ErrConfig": model.ErrConfig,

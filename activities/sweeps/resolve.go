@@ -58,6 +58,9 @@ type writtenSweep struct {
 func (s *Sweeps) ResolveSweep(ctx context.Context, in activities.ResolveSweepInput) (_ activities.SweepResult, err error) {
 	defer run.Edge(ctx, &err, "resolve sweep %s", in.ID)
 	defer run.Heartbeat(ctx)()
+	if err := store.RefuseRemoved(ctx, s.Store, in.ID); err != nil {
+		return activities.SweepResult{}, err
+	}
 	d, trials, err := sweep.Decode(in.Input, KnownSweep())
 	if err != nil {
 		return activities.SweepResult{}, err
