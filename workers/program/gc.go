@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workers/bucket"
 	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
@@ -82,7 +83,7 @@ func (c *collector) collect(ctx context.Context, runs []string) error {
 		if err != nil {
 			return fmt.Errorf("list runs: %w", err)
 		}
-		id, err := runOf(ctx, c.store, segment)
+		id, err := bucket.RunOf(ctx, c.store, segment)
 		if err == nil {
 			err = c.run(ctx, id)
 		}
@@ -95,34 +96,6 @@ func (c *collector) collect(ctx context.Context, runs []string) error {
 		}
 	}
 	return bad
-}
-
-// runOf is the id of the run in a folder under runs/. If the folder's name is shortened,
-// the id is read from a manifest.
-func runOf(ctx context.Context, s store.Store, segment string) (string, error) {
-	if id, ok := store.UnescapeSegment(segment); ok {
-		return id, nil
-	}
-	for o, err := range s.List(ctx, store.RunsDir+"/"+segment+"/") {
-		if err != nil {
-			return "", err
-		}
-		if !strings.HasSuffix(o.Key, "/manifest.json") {
-			continue
-		}
-		b, _, err := store.ReadFixed(ctx, s, o.Key, store.MaxManifest)
-		if err != nil {
-			return "", err
-		}
-		m, err := store.DecodeManifest(b)
-		if err != nil {
-			return "", fmt.Errorf("read %s: %w", s.Location(o.Key), err)
-		}
-		if store.EscapeSegment(m.Run) == segment {
-			return m.Run, nil
-		}
-	}
-	return "", errors.New("nothing in this folder tells the run's id: name the run")
 }
 
 // run lists one run's garbage and deletes it if asked to.
