@@ -54,6 +54,9 @@ var (
 
 // kindOf is the kind of an object of a run, a sweep or an evaluation.
 func (p place) kindOf() string {
+	if p.rest == "removed.json" {
+		return Other
+	}
 	switch p.top {
 	case topEvaluations:
 		return Evaluations

@@ -53,7 +53,7 @@ func TestMeasuresMoved(t *testing.T) {
 // Every command that takes a workflow's id refuses one that no worker can serve, before
 // it asks any server; and every command says what it takes.
 func TestIDs(t *testing.T) {
-	for _, command := range []string{"watch", "status", "report", "trajectories", "metrics", "verify", "replay", "export", "gc"} {
+	for _, command := range []string{"watch", "status", "report", "trajectories", "metrics", "verify", "replay", "export", "rm", "gc"} {
 		require.ErrorIs(t, said(t, command, "odd id/ä"), stack.ErrID, command)
 	}
 	var each func(cmd *cobra.Command)

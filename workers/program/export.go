@@ -62,7 +62,7 @@ added in float32, into a folder that is new or empty, or that a killed export le
 			if iteration >= 0 {
 				version = iteration + 1
 			}
-			s, err := conn.Store()
+			s, err := storeOf(cmd.Context(), &conn, args[0], false)
 			if err != nil {
 				return err
 			}

@@ -40,7 +40,7 @@ With --tensorboard alone no table is printed.`,
 			if err := x.check(cmd.OutOrStdout()); err != nil {
 				return err
 			}
-			s, err := conn.Store()
+			s, err := storeOf(cmd.Context(), &conn, args[0], false)
 			if err != nil {
 				return err
 			}

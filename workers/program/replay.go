@@ -91,7 +91,7 @@ than the iteration was computed with: then it says which, and compares nothing.`
 			if iteration < 0 {
 				return fmt.Errorf("--iteration N says which iteration, counted from 0")
 			}
-			s, err := conn.Store()
+			s, err := storeOf(cmd.Context(), &conn, args[0], false)
 			if err != nil {
 				return err
 			}

@@ -33,7 +33,7 @@ partly deleted run the report shows what exists; the page lists what is missing.
   reprise report fig7 --trials --out /tmp/fig7 && xdg-open /tmp/fig7/index.html`,
 		Args: oneWorkflow("RUN or SWEEP"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := conn.Store()
+			s, err := storeOf(cmd.Context(), &conn, args[0], true)
 			if err != nil {
 				return err
 			}

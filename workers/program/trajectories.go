@@ -59,7 +59,7 @@ it has the iterations in which the suite was evaluated.`,
 			if err := w.check(); err != nil {
 				return err
 			}
-			s, err := conn.Store()
+			s, err := storeOf(cmd.Context(), &conn, args[0], false)
 			if err != nil {
 				return err
 			}

@@ -44,7 +44,7 @@ and ends with status 1 if there is any damage.`,
   reprise verify bandit-1 --json | jq .problems`,
 		Args: oneWorkflow("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := conn.Store()
+			s, err := storeOf(cmd.Context(), &conn, args[0], false)
 			if err != nil {
 				return err
 			}

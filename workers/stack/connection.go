@@ -89,6 +89,19 @@ func (c *Connection) Store() (store.Store, error) {
 	return s, nil
 }
 
+// StoreIfAny opens the bucket for a command that does without one; nil if none is known.
+func (c *Connection) StoreIfAny() store.Store {
+	config, err := c.Settings.S3Config()
+	if err != nil {
+		return nil
+	}
+	s, err := s3.Open(config)
+	if err != nil {
+		return nil
+	}
+	return s
+}
+
 // AddStoreFlags adds only the flags of the bucket.
 func (c *Connection) AddStoreFlags(flags *pflag.FlagSet) {
 	c.addSome(flags, func(name string) bool { return strings.HasPrefix(name, "s3-") || name == "dev-dir" })
