@@ -131,6 +131,17 @@ func (c *child) kill() error { return c.end(syscall.SIGKILL, 0) }
 // stop asks the process to end, and kills it after the grace period.
 func (c *child) stop(grace time.Duration) error { return c.end(syscall.SIGTERM, grace) }
 
+// signal sends a signal to the process group.
+func (c *child) signal(signal syscall.Signal) error {
+	c.mu.Lock()
+	pid := c.pid
+	c.mu.Unlock()
+	if err := syscall.Kill(-pid, signal); err != nil {
+		return fmt.Errorf("signal %s: %w", c.name, err)
+	}
+	return nil
+}
+
 func (c *child) end(signal syscall.Signal, grace time.Duration) error {
 	c.mu.Lock()
 	pid, ended := c.pid, c.ended

@@ -99,6 +99,12 @@ func newS3Server(program, dir string, port int, at S3) (*S3Server, error) {
 // Kill ends the server as by kill -9, and returns when it is gone.
 func (s *S3Server) Kill() error { return s.child.kill() }
 
+// Freeze stops the server as by kill -STOP: it keeps its connections and answers nothing, until Thaw.
+func (s *S3Server) Freeze() error { return s.child.signal(syscall.SIGSTOP) }
+
+// Thaw lets a frozen server go on.
+func (s *S3Server) Thaw() error { return s.child.signal(syscall.SIGCONT) }
+
 // Restart brings the server back on its port and data, and returns when it serves; it
 // first stops it if it still runs.
 func (s *S3Server) Restart(ctx context.Context) error {

@@ -51,7 +51,8 @@ func reasonOf(a *workflowpb.PendingActivityInfo) string {
 	if timeout := f.GetTimeoutFailureInfo(); timeout != nil {
 		switch timeout.GetTimeoutType() {
 		case enumspb.TIMEOUT_TYPE_START_TO_CLOSE:
-			return "it took longer than its time-out; if it does so again, the spec's limits.activity_seconds is too small for this device"
+			return "it took longer than its time-out; if it does so again although the bucket answers, the spec's limits.activity_seconds " +
+				"is too small for this device"
 		case enumspb.TIMEOUT_TYPE_HEARTBEAT:
 			return "its worker was silent"
 		}

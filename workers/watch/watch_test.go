@@ -259,7 +259,7 @@ func TestWatchTroubles(t *testing.T) {
 	_, out, _ = strings.Cut(out, "\n")
 	require.Equal(t, `Step is tried again (attempt 2): StoreAccessDenied: put batch:  [2J403
 Step is tried again (attempt 4): StoreAccessDenied: put batch:  [2J403
-Update is tried again (attempt 2): it took longer than its time-out; if it does so again, the spec's limits.activity_seconds is too small for this device
+Update is tried again (attempt 2): it took longer than its time-out; if it does so again although the bucket answers, the spec's limits.activity_seconds is too small for this device
 Credit is tried again (attempt 2): its worker was silent
 w-1 was cancelled; its last committed iteration is 2 (3 of 9)
 `, out)

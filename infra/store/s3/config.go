@@ -2,6 +2,7 @@
 package s3
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/http"
@@ -45,6 +46,9 @@ type Config struct {
 	// not answer or says it cannot now, within seconds; 0 means 5. More
 	// patience belongs to the caller.
 	Retries int
+	// Patience is how long the server may be silent within a request, taking and giving no byte, before the request
+	// is given up as [store.ErrUnavailable]; 0 means 20 seconds. A request may take as long as bytes flow.
+	Patience time.Duration
 	// Keys are credentials given by the program itself, as in tests and the
 	// development stack; nil uses the chain.
 	Keys *Keys
@@ -118,8 +122,9 @@ func Open(cfg Config) (*Store, error) {
 	if retries <= 0 {
 		retries = 5
 	}
+	limit := cmp.Or(cfg.Patience, patience)
 	core, err := minio.NewCore(host, &minio.Options{
-		Creds: creds, Secure: secure, Transport: transport, Region: cfg.Region, BucketLookup: lookup, MaxRetries: retries,
+		Creds: creds, Secure: secure, Transport: &attentive{to: transport, limit: limit}, Region: cfg.Region, BucketLookup: lookup, MaxRetries: retries,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open store at %s: %w", host, err)

@@ -35,6 +35,8 @@ func (s *Store) Location(key string) string { return "s3://" + s.bucket + "/" + 
 // Check asks the server whether the bucket is there and the credentials may
 // list it: [ErrNoBucket], [ErrDenied], [ErrUnavailable].
 func (s *Store) Check(ctx context.Context) error {
+	ctx, end := operation(ctx)
+	defer end()
 	listing, stop := context.WithCancel(ctx)
 	defer stop()
 	for info := range s.core.ListObjectsIter(listing, s.bucket, minio.ListObjectsOptions{Prefix: s.prefix, MaxKeys: 1}) {
@@ -48,6 +50,8 @@ func (s *Store) Put(ctx context.Context, key string, body []byte, opts store.Put
 	if err := store.CheckKey(key); err != nil {
 		return fmt.Errorf("put: %w", err)
 	}
+	ctx, end := operation(ctx)
+	defer end()
 	sum := sha256.Sum256(body)
 	return s.putOnce(ctx, key, bytes.NewReader(body), int64(len(body)), sum[:], opts)
 }
@@ -106,8 +110,10 @@ func (s *Store) Open(ctx context.Context, key string, offset int64) (io.ReadClos
 			return nil, store.Object{}, fmt.Errorf("read %s from byte %d: %w", s.Location(key), offset, err)
 		}
 	}
+	ctx, end := operation(ctx)
 	body, info, header, err := s.core.GetObject(ctx, s.bucket, s.prefix+key, get)
 	if err != nil {
+		defer end()
 		return nil, store.Object{}, s.fail(ctx, "read", key, err)
 	}
 	size := info.Size
@@ -115,11 +121,24 @@ func (s *Store) Open(ctx context.Context, key string, offset int64) (io.ReadClos
 		// "bytes 5-9/10": the size of the whole object is after the slash.
 		_, whole, ok := strings.Cut(header.Get("Content-Range"), "/")
 		if size, err = strconv.ParseInt(whole, 10, 64); !ok || err != nil {
+			defer end()
 			body.Close()
 			return nil, store.Object{}, s.fail(ctx, "read", key, fmt.Errorf("the server did not answer the range from byte %d", offset))
 		}
 	}
-	return body, store.Object{Key: key, Size: size, Modified: info.LastModified}, nil
+	return &openBody{body, end}, store.Object{Key: key, Size: size, Modified: info.LastModified}, nil
+}
+
+// openBody is the body of an object, and the end of the operation that reads it.
+type openBody struct {
+	io.ReadCloser
+	end context.CancelFunc
+}
+
+// Close implements [io.Closer].
+func (b *openBody) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
 }
 
 // Stat implements [Store].
@@ -127,6 +146,8 @@ func (s *Store) Stat(ctx context.Context, key string) (store.Object, error) {
 	if err := store.CheckKey(key); err != nil {
 		return store.Object{}, fmt.Errorf("stat: %w", err)
 	}
+	ctx, end := operation(ctx)
+	defer end()
 	info, err := s.core.StatObject(ctx, s.bucket, s.prefix+key, minio.StatObjectOptions{})
 	if err != nil {
 		// An answer to HEAD has no body, so a missing bucket, and on some servers an
@@ -144,6 +165,8 @@ func (s *Store) Stat(ctx context.Context, key string) (store.Object, error) {
 // List implements [Store].
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Object, error] {
 	return func(yield func(store.Object, error) bool) {
+		ctx, end := operation(ctx)
+		defer end()
 		// minio-go wants the context of a listing cancelled when we stop early.
 		listing, stop := context.WithCancel(ctx)
 		defer stop()
@@ -171,6 +194,8 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Object,
 // Folders implements [Store].
 func (s *Store) Folders(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
+		ctx, end := operation(ctx)
+		defer end()
 		listing, stop := context.WithCancel(ctx)
 		defer stop()
 		opts := minio.ListObjectsOptions{Prefix: s.prefix + prefix}
@@ -195,6 +220,8 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	if err := store.CheckKey(key); err != nil {
 		return fmt.Errorf("delete: %w", err)
 	}
+	ctx, end := operation(ctx)
+	defer end()
 	err := s.core.RemoveObject(ctx, s.bucket, s.prefix+key, minio.RemoveObjectOptions{})
 	if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
 		return nil

@@ -52,12 +52,16 @@ var hintOf = map[error]string{
 
 // fail turns what minio-go answers into an [Error] of a kind; nil stays nil. Texts
 // come from the server's message and code alone, never from the request, so no
-// header or secret can appear in them.
+// header or secret can appear in them. ctx is the operation's: what has ended it counts.
 func (s *Store) fail(ctx context.Context, op, key string, err error) error {
 	if err == nil {
 		return nil
 	}
 	e := &store.Error{Op: op, Where: s.Location(key), Answer: err}
+	if s := silent(ctx, err); s != nil {
+		e.Kind, e.Detail, e.Hint = store.ErrUnavailable, s.Error(), hintOf[store.ErrUnavailable]
+		return e
+	}
 	if cause := store.Canceled(ctx, err); cause != nil {
 		e.Cause = cause
 		return e

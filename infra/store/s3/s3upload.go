@@ -37,6 +37,8 @@ func (s *Store) PutFrom(ctx context.Context, key string, r io.Reader, size int64
 		}
 		return s.Put(ctx, key, body, opts)
 	}
+	ctx, end := operation(ctx)
+	defer end()
 	upload, err := s.core.NewMultipartUpload(ctx, s.bucket, s.prefix+key, s.options(key, store.PutOptions{ContentType: opts.ContentType}))
 	if err != nil {
 		return s.fail(ctx, "begin upload of", key, err)
@@ -121,7 +123,8 @@ func (s *Store) complete(ctx context.Context, key, upload string, parts []minio.
 	if opts.IfAbsent {
 		put.SetMatchETagExcept("*")
 	}
-	_, err := s.core.CompleteMultipartUpload(ctx, s.bucket, s.prefix+key, upload, parts, put)
+	longer := context.WithValue(ctx, extraKey{}, time.Duration(len(parts))*partPatience)
+	_, err := s.core.CompleteMultipartUpload(longer, s.bucket, s.prefix+key, upload, parts, put)
 	if minio.ToErrorResponse(err).Code == "NoSuchUpload" {
 		// The first reply was lost and a retry found the upload gone: is the object there?
 		if o, statErr := s.Stat(ctx, key); statErr == nil && o.Size == size {
@@ -134,6 +137,8 @@ func (s *Store) complete(ctx context.Context, key, upload string, parts []minio.
 // Uploads implements [Store].
 func (s *Store) Uploads(ctx context.Context, prefix string) iter.Seq2[store.Upload, error] {
 	return func(yield func(store.Upload, error) bool) {
+		ctx, end := operation(ctx)
+		defer end()
 		keyMarker, idMarker := "", ""
 		for {
 			if err := ctx.Err(); err != nil {
@@ -164,6 +169,8 @@ func (s *Store) Uploads(ctx context.Context, prefix string) iter.Seq2[store.Uplo
 
 // AbortUpload implements [Store].
 func (s *Store) AbortUpload(ctx context.Context, u store.Upload) error {
+	ctx, end := operation(ctx)
+	defer end()
 	err := s.core.AbortMultipartUpload(ctx, s.bucket, s.prefix+u.Key, u.ID)
 	if err = s.fail(ctx, "abort upload of", u.Key, err); errors.Is(err, store.ErrNotFound) {
 		return nil

@@ -51,6 +51,20 @@ func (s *Server) Kill() {
 	}
 }
 
+// Freeze stops the process with SIGSTOP: its connections stay and nothing is answered, until Thaw.
+func (s *Server) Freeze() {
+	if err := s.server.Freeze(); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// Thaw lets a frozen process go on.
+func (s *Server) Thaw() {
+	if err := s.server.Thaw(); err != nil {
+		s.t.Error(err)
+	}
+}
+
 // Restart starts the process (again) on the same address and data and waits until
 // it answers.
 func (s *Server) Restart() {
