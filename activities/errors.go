@@ -7,21 +7,23 @@ import (
 // Kinds of errors as they appear in a workflow's history. Those in NonRetryable
 // end the activity at once: trying again cannot help, or somebody must decide.
 const (
-	KindSpecInvalid     = "SpecInvalid"     // the spec has problems; all are in the message
-	KindSpecDiffers     = "SpecDiffers"     // this run id has another spec already
-	KindModelInvalid    = "ModelInvalid"    // the base model's files cannot be used
-	KindDivergence      = "Divergence"      // other bytes than the committed ones
-	KindArtifactAltered = "ArtifactAltered" // an artifact is not what its digest says
-	KindArtifactMissing = "ArtifactMissing" // an artifact is gone
-	KindStoreRefused    = "StoreRefused"    // the bucket refuses a request as it is: another endpoint, region or server is needed
-	KindStateDiffers    = "StateDiffers"    // a rebuilt state is not the recorded one
-	KindProgramsDiffer  = "ProgramsDiffer"  // this build lowers other programs than the run's
-	KindNotResident     = "NotResident"     // the worker does not hold this policy: restore it
-	KindDraining        = "Draining"        // the worker is about to stop: open another session
-	KindInvalid         = "Invalid"         // right bytes that cannot be used: a broken chain, a batch that does not fit
-	KindNotFound        = "NotFound"        // no such run or iteration
-	KindOutOfMemory     = "OutOfMemory"     // the device has too little memory for the step
-	KindEnvironment     = "Environment"     // a foreign environment cannot be used; the message says which, and why
+	KindSpecInvalid     = "SpecInvalid"       // the spec has problems; all are in the message
+	KindSpecDiffers     = "SpecDiffers"       // this run id has another spec already
+	KindModelInvalid    = "ModelInvalid"      // the base model's files cannot be used
+	KindDivergence      = "Divergence"        // other bytes than the committed ones
+	KindArtifactAltered = "ArtifactAltered"   // an artifact is not what its digest says
+	KindArtifactMissing = "ArtifactMissing"   // an artifact is gone
+	KindStoreRefused    = "StoreRefused"      // the bucket refuses a request as it is: another endpoint, region or server is needed
+	KindStoreDenied     = "StoreAccessDenied" // the bucket denies access: keys, rights or a clock have to be corrected
+	KindNoBucket        = "StoreNoBucket"     // there is no such bucket
+	KindStateDiffers    = "StateDiffers"      // a rebuilt state is not the recorded one
+	KindProgramsDiffer  = "ProgramsDiffer"    // this build lowers other programs than the run's
+	KindNotResident     = "NotResident"       // the worker does not hold this policy: restore it
+	KindDraining        = "Draining"          // the worker is about to stop: open another session
+	KindInvalid         = "Invalid"           // right bytes that cannot be used: a broken chain, a batch that does not fit
+	KindNotFound        = "NotFound"          // no such run or iteration
+	KindOutOfMemory     = "OutOfMemory"       // the device has too little memory for the step
+	KindEnvironment     = "Environment"       // a foreign environment cannot be used; the message says which, and why
 	// KindEnvironmentBroke is a foreign environment that broke in more episodes than the spec allows.
 	KindEnvironmentBroke = "EnvironmentBroke"
 	KindCasesTooNarrow   = "CasesTooNarrow" // an environment shows wider observations than its Cases
@@ -34,9 +36,14 @@ const (
 // NonRetryable are the kinds that no retry can fix.
 var NonRetryable = []string{
 	KindSpecInvalid, KindSpecDiffers, KindModelInvalid, KindDivergence, KindArtifactAltered,
-	KindArtifactMissing, KindStoreRefused, KindStateDiffers, KindProgramsDiffer, KindNotResident, KindDraining, KindInvalid, KindNotFound,
-	KindOutOfMemory, KindDeviceFailed, KindDeviceTooSmall, KindCasesTooNarrow, KindEnvironment, KindEnvironmentBroke, KindNotFree, KindRemoved,
+	KindArtifactMissing, KindStoreRefused, KindStoreDenied, KindNoBucket, KindStateDiffers, KindProgramsDiffer, KindNotResident, KindDraining,
+	KindInvalid, KindNotFound, KindOutOfMemory, KindDeviceFailed, KindDeviceTooSmall, KindCasesTooNarrow, KindEnvironment, KindEnvironmentBroke,
+	KindNotFree, KindRemoved,
 }
+
+// Correctable are those of them after which a step may be done again once a person has corrected the bucket: a run pauses, and
+// what cannot pause tries again.
+var Correctable = []string{KindStoreDenied, KindNoBucket}
 
 // Sentinel errors of this package; see the kinds of the same names.
 var (

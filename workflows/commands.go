@@ -137,7 +137,7 @@ func (t *train) handle(ctx workflow.Context) error {
 		order("resume", func(workflow.Context) (string, error) {
 			t.resume()
 			return fmt.Sprintf("goes on with iteration %d", t.Next), nil
-		}, t.validReady, "go on after pause"),
+		}, t.validResume, "go on after pause"),
 		update("stop-after", func(_ workflow.Context, s StopAfter) (string, error) {
 			t.StopAfter = &s.Iteration
 			return fmt.Sprintf("the run ends after iteration %d", t.end()-1), nil
@@ -200,6 +200,14 @@ func (t *train) validReady(workflow.Context) error {
 		return errNotReady
 	}
 	return nil
+}
+
+// validResume refuses a resume before the spec is resolved, unless the run has paused by itself there.
+func (t *train) validResume(ctx workflow.Context) error {
+	if t.Stuck != nil {
+		return nil
+	}
+	return t.validReady(ctx)
 }
 
 func (t *train) validRollBack(_ workflow.Context, r RollBack) error {

@@ -95,20 +95,41 @@ func (t *train) failedTooOften(err error) *Failing {
 	return &of
 }
 
-// ofEnvironments are the failures of a foreign environment or a judge during a run, with what they are called. A person
-// can correct the program, and nothing of the turn is stored: the run pauses.
-var ofEnvironments = map[string]string{
+// correctable are the failures that a person can correct, with what they are called: of a foreign environment or a judge
+// during a run, of which nothing of the turn is stored, and of the bucket. The run pauses, and the step is done again after it is
+// resumed.
+var correctable = map[string]string{
 	activities.KindEnvironmentBroke: "the environment broke too often",
 	activities.KindEnvironment:      "the environment cannot be used",
+	activities.KindStoreDenied:      "the bucket denies access",
+	activities.KindNoBucket:         "there is no such bucket",
 }
 
-// brokenEnvironment is the failure of a foreign environment, if err is one; nil otherwise.
-func brokenEnvironment(err error) *Failing {
+// corrected is a failure that a person can correct, if err is one; nil otherwise.
+func corrected(err error) *Failing {
 	var app *temporal.ApplicationError
-	if !errors.As(err, &app) || ofEnvironments[app.Type()] == "" {
+	if !errors.As(err, &app) || correctable[app.Type()] == "" {
 		return nil
 	}
-	return &Failing{Step: ofEnvironments[app.Type()], Count: 1, Kind: app.Type(), Error: shortenTo(app.Error(), maxFailure)}
+	return &Failing{Step: correctable[app.Type()], Count: 1, Kind: app.Type(), Error: shortenTo(app.Error(), maxFailure)}
+}
+
+// untilCorrected does a step that a run needs before it has its plan, and pauses the run while a person has to correct what failed.
+func (t *train) untilCorrected(ctx workflow.Context, do func() error) error {
+	for {
+		err := do()
+		of := corrected(err)
+		if of == nil {
+			return err
+		}
+		t.Run.ID = workflow.GetInfo(ctx).WorkflowExecution.ID
+		phase := t.phase
+		t.pauseBy(ctx, of)
+		if err := t.rest(ctx); err != nil {
+			return err
+		}
+		t.show(ctx, phase)
+	}
 }
 
 // Text says how often the step has failed, and why the last time.
@@ -116,7 +137,7 @@ func (of Failing) Text() string { return fmt.Sprintf("%s; the last error: %s", o
 
 // phase says how often the step has failed.
 func (of Failing) phase() string {
-	if ofEnvironments[of.Kind] != "" {
+	if correctable[of.Kind] != "" {
 		return of.Step
 	}
 	if of.Count == 0 {
@@ -137,6 +158,10 @@ func (of Failing) advice() string {
 		return "Serve its fingerprint by a device with more memory, or fork the run (`from`) with a smaller limits.device_gb."
 	case activities.KindEnvironmentBroke, activities.KindEnvironment:
 		return "Mend the environment or its server, without a change of its rules: nothing of the turn was stored, and it is asked again."
+	case activities.KindStoreDenied:
+		return "Correct what the message says (the workers' keys, their rights on the bucket, a clock); `reprise doctor` names the cause."
+	case activities.KindNoBucket:
+		return "Make the bucket, or start the workers with the name of the one that has the run; `reprise doctor` asks for it."
 	case kindTimedOut:
 		return "Use a faster device, or fork the run (`from`) with a larger limits.activity_seconds."
 	}
@@ -210,7 +235,7 @@ func (t *train) rest(ctx workflow.Context) error {
 		t.show(ctx, "paused")
 	}
 	t.sweep.pauses(ctx, t)
-	err := workflow.Await(ctx, func() bool { return !t.Paused || t.Next >= t.end() && t.RollTo == nil })
+	err := workflow.Await(ctx, func() bool { return !t.Paused || t.ready && t.Next >= t.end() && t.RollTo == nil })
 	t.resting = false
 	if err != nil {
 		return err

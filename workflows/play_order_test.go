@@ -12,7 +12,7 @@ import (
 
 // A run has a commit and the first samples of the next iteration under way at once. Which of the
 // two a worker begins first is chance, so a play orders them: the samples begin when the run has
-// moved to their iteration or, beside a slow commit, before that begins.
+// moved to their iteration, when the commit is given up or, beside a slow commit, before that begins.
 
 // held is an activity that a worker has taken and that waits for its turn.
 type held struct {
@@ -43,7 +43,8 @@ func (p *play) turn(info *activity.Info, args converter.EncodedValues) func() bo
 			p.samples[info.ActivityID] = in.Rollout.Iteration
 		}
 		if in.Rollout.Evaluation == nil && in.Rollout.Iteration > p.status().Iteration && !p.slow[commit] && p.s.plan.Lag == 0 {
-			return func() bool { return p.status().Iteration >= in.Rollout.Iteration }
+			refused := p.refused
+			return func() bool { return p.status().Iteration >= in.Rollout.Iteration || p.refused > refused }
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -43,6 +44,11 @@ func options(r steps.Routing, summary string, seconds int, heartbeat time.Durati
 			MaximumAttempts:        r.Attempts,
 			NonRetryableErrorTypes: activities.NonRetryable,
 		},
+	}
+	if r.Patient {
+		o.RetryPolicy.NonRetryableErrorTypes = slices.DeleteFunc(slices.Clone(activities.NonRetryable), func(kind string) bool {
+			return slices.Contains(activities.Correctable, kind)
+		})
 	}
 	switch r.Place {
 	case steps.OnDevice:

@@ -195,7 +195,7 @@ func (t *train) run(ctx workflow.Context, input json.RawMessage, again bool) err
 			if err := t.awaitPrograms(ctx); err != nil {
 				return err
 			}
-		} else if of := brokenEnvironment(err); of != nil {
+		} else if of := corrected(err); of != nil {
 			t.pauseBy(ctx, of)
 		} else if err != nil && !errors.Is(err, errLongHistory) && !errors.Is(err, errCommanded) {
 			return err
@@ -239,7 +239,11 @@ func (t *train) end() int {
 func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool) error {
 	t.show(ctx, "resolving")
 	if again {
-		r, err := steps.Load.Do(t.onHost(ctx, 0), "read the spec", activities.LoadInput{Run: t.Run.ID, Spec: t.Run.Spec})
+		var r activities.LoadResult
+		err := t.untilCorrected(ctx, func() (err error) {
+			r, err = steps.Load.Do(t.onHost(ctx, 0), "read the spec", activities.LoadInput{Run: t.Run.ID, Spec: t.Run.Spec})
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -247,7 +251,11 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 		return nil
 	}
 	id := workflow.GetInfo(ctx).WorkflowExecution.ID
-	r, err := steps.Resolve.Do(t.onHost(ctx, 0), "check the spec and write it down", activities.ResolveInput{Run: id, Spec: input})
+	var r activities.ResolveResult
+	err := t.untilCorrected(ctx, func() (err error) {
+		r, err = steps.Resolve.Do(t.onHost(ctx, 0), "check the spec and write it down", activities.ResolveInput{Run: id, Spec: input})
+		return err
+	})
 	if err != nil {
 		return err
 	}

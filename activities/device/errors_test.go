@@ -68,8 +68,8 @@ func TestKinds(t *testing.T) {
 		{model.ErrTensors, activities.KindInvalid, true},
 		{&store.Error{Op: "put", Where: "k", Kind: store.ErrUnavailable}, "StoreUnavailable", false},
 		{&store.Error{Op: "put", Where: "k", Kind: store.ErrConflict}, "StoreUnavailable", false},
-		{&store.Error{Op: "put", Where: "k", Kind: store.ErrDenied}, "StoreAccessDenied", false},
-		{&store.Error{Op: "put", Where: "k", Kind: store.ErrNoBucket}, "StoreNoBucket", false},
+		{&store.Error{Op: "put", Where: "k", Kind: store.ErrDenied}, "AgainStoreAccessDenied", false},
+		{&store.Error{Op: "put", Where: "k", Kind: store.ErrNoBucket}, "AgainStoreNoBucket", false},
 		{model.ErrClosed, "Retryable", false},
 		{errors.New("out of memory"), "Retryable", false},
 	} {

@@ -33,6 +33,8 @@ var kinds = []struct {
 	{activities.KindArtifactAltered, []error{store.ErrAltered}},
 	{activities.KindArtifactMissing, []error{store.ErrNotFound}},
 	{activities.KindStoreRefused, []error{store.ErrRefused}},
+	{activities.KindStoreDenied, []error{store.ErrDenied}},
+	{activities.KindNoBucket, []error{store.ErrNoBucket}},
 	{activities.KindStateDiffers, []error{activities.ErrStateDiffers}},
 	{activities.KindProgramsDiffer, []error{activities.ErrProgramsDiffer}},
 	{activities.KindNotResident, []error{activities.ErrNotResident}},
@@ -82,18 +84,30 @@ func Edge(ctx context.Context, err *error, operation string, args ...any) {
 			*err = temporal.NewApplicationError(message, "Again"+kind)
 			return
 		}
+		if slices.Contains(activities.Correctable, kind) {
+			*err = temporal.NewApplicationError(message, kind) // the workflow's options say whether it ends the activity
+			return
+		}
 		*err = temporal.NewNonRetryableApplicationError(message, kind, nil, details(*err)...)
 		return
 	}
 	*err = temporal.NewApplicationError(message, retryKindOf(*err))
 }
 
-// finalAttempt is the attempt from which on an error ends the activity that another attempt may not meet.
-const finalAttempt = 4
+const (
+	// finalAttempt is the attempt from which on an error ends the activity that another attempt may not meet.
+	finalAttempt = 4
+	// finalDenial is the same for a bucket that denies access or is gone. It comes more than a minute after the first
+	// attempt: a server that starts, and keys that are exchanged, may deny access for a while.
+	finalDenial = 10
+)
 
 // mayPass reports whether another attempt may not meet an error that ends the activity otherwise: a bit that flipped on the way, a
 // body that was cut, the answer of a proxy. What the bucket has is as it was.
 func mayPass(kind string, err error, attempt int32) bool {
+	if slices.Contains(activities.Correctable, kind) {
+		return attempt < finalDenial
+	}
 	if attempt >= finalAttempt {
 		return false
 	}
@@ -117,10 +131,6 @@ func retryKindOf(err error) string {
 	switch {
 	case errors.Is(err, activities.ErrNotServed):
 		return "EnvironmentNotServed"
-	case errors.Is(err, store.ErrDenied):
-		return "StoreAccessDenied"
-	case errors.Is(err, store.ErrNoBucket):
-		return "StoreNoBucket"
 	case store.Retryable(err):
 		return "StoreUnavailable"
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
@@ -35,14 +36,15 @@ func TestModelsAreNotTriedAgain(t *testing.T) {
 func TestKindsOfErrors(t *testing.T) {
 	kinds := map[string][]error{
 		activities.KindSpecInvalid: {spec.Problems{{Path: "seed"}}}, activities.KindSpecDiffers: {activities.ErrSpecDiffers}, activities.KindModelInvalid: {activities.ErrModelInvalid},
-		activities.KindDivergence: {store.ErrDivergence}, activities.KindArtifactAltered: {store.ErrAltered}, activities.KindArtifactMissing: {store.ErrNotFound}, activities.KindStoreRefused: {store.ErrRefused}, activities.KindRemoved: {store.ErrRemoved},
+		activities.KindDivergence: {store.ErrDivergence}, activities.KindArtifactAltered: {store.ErrAltered}, activities.KindArtifactMissing: {store.ErrNotFound}, activities.KindStoreRefused: {store.ErrRefused},
+		activities.KindStoreDenied: {store.ErrDenied}, activities.KindNoBucket: {store.ErrNoBucket}, activities.KindRemoved: {store.ErrRemoved},
 		activities.KindStateDiffers: {activities.ErrStateDiffers}, activities.KindProgramsDiffer: {activities.ErrProgramsDiffer, &activities.ProgramsDiffer{}},
 		activities.KindNotResident: {activities.ErrNotResident}, activities.KindDraining: {activities.ErrDraining}, activities.KindOutOfMemory: {activities.ErrOutOfMemory},
 		activities.KindDeviceFailed: {activities.ErrDeviceFailed}, activities.KindDeviceTooSmall: {activities.ErrDeviceTooSmall}, activities.KindNotFree: {activities.ErrNotFree},
 		activities.KindCasesTooNarrow: {envs.ErrCases}, activities.KindEnvironment: {activities.ErrEnvironment}, activities.KindEnvironmentBroke: {activities.ErrEnvironmentBroke},
 		activities.KindNotFound: {activities.ErrNotFound},
 		activities.KindInvalid:  {store.ErrInvalid, store.ErrBroken, store.ErrTooLarge, model.ErrInput, model.ErrTensors, model.ErrConfig, starter.ErrNoAdvice},
-		"":                      {errors.New("no route"), store.ErrUnavailable, store.ErrDenied, store.ErrNoBucket, activities.ErrNotServed, context.Canceled},
+		"":                      {errors.New("no route"), store.ErrUnavailable, activities.ErrNotServed, context.Canceled},
 	}
 	seen := []string{}
 	for kind, of := range kinds {
@@ -63,7 +65,7 @@ func TestKindsOfErrors(t *testing.T) {
 // What a retry waits for is shown by its name.
 func TestRetryKinds(t *testing.T) {
 	for want, err := range map[string]error{
-		"EnvironmentNotServed": activities.ErrNotServed, "StoreAccessDenied": store.ErrDenied, "StoreNoBucket": store.ErrNoBucket, "StoreUnavailable": store.ErrUnavailable, "Retryable": errors.New("no route"),
+		"EnvironmentNotServed": activities.ErrNotServed, "StoreUnavailable": store.ErrUnavailable, "Retryable": errors.New("no route"),
 	} {
 		require.Equal(t, want, retryKindOf(fmt.Errorf("read: %w", err)))
 	}
@@ -123,6 +125,18 @@ func TestEdgeOfAnActivity(t *testing.T) {
 	}
 	_, err := env.ExecuteActivity(activity, "nothing")
 	require.NoError(t, err)
+}
+
+// A bucket that denies access or is gone is asked for more than a minute, with the pauses of a step, before that counts.
+func TestDenialsAreTriedForAMinute(t *testing.T) {
+	for _, err := range []error{store.ErrDenied, store.ErrNoBucket} {
+		attempt, waited, pause := int32(1), time.Duration(0), 300*time.Millisecond
+		for mayPass(KindOf(err), err, attempt) {
+			attempt, waited, pause = attempt+1, waited+pause, min(2*pause, 15*time.Second)
+		}
+		require.Greater(t, waited, time.Minute)
+		require.Less(t, waited, 90*time.Second)
+	}
 }
 
 // What a bad read gave is read again three times before it ends a run; what is computed is not.

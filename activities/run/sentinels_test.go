@@ -19,6 +19,11 @@ import (
 	"github.com/reprise-rl/reprise/model/tokenizer"
 )
 
+// corrected are those that a person can correct: they are tried again for a minute, and then pause a run.
+var corrected = map[string]error{
+	"store.ErrDenied": store.ErrDenied, "store.ErrNoBucket": store.ErrNoBucket,
+}
+
 // ends are the sentinel errors that end a run, or pause it, with their kind: no retry can fix them.
 var ends = map[string]error{
 	"activities.ErrSpecDiffers": activities.ErrSpecDiffers, "activities.ErrModelInvalid": activities.ErrModelInvalid,
@@ -37,11 +42,9 @@ var ends = map[string]error{
 	"envs.ErrCases": envs.ErrCases, "starter.ErrNoAdvice": starter.ErrNoAdvice,
 }
 
-// retried are those that pass by themselves, or when a person corrects what the message says; until then watch, status and
-// the Web UI show it.
+// retried are those that pass by themselves, or when a worker comes that can do it; until then watch, status and the Web UI show it.
 var retried = map[string]error{
 	"store.ErrUnavailable": store.ErrUnavailable, "store.ErrConflict": store.ErrConflict,
-	"store.ErrDenied": store.ErrDenied, "store.ErrNoBucket": store.ErrNoBucket,
 	"activities.ErrNotServed": activities.ErrNotServed,
 }
 
@@ -85,15 +88,16 @@ func TestEverySentinelHasADecision(t *testing.T) {
 		_, end := ends[name]
 		_, again := retried[name]
 		_, in := inside[name]
+		_, pause := corrected[name]
 		decisions := 0
-		for _, is := range []bool{end, again, in} {
+		for _, is := range []bool{end, again, in, pause} {
 			if is {
 				decisions++
 			}
 		}
-		require.Equal(t, 1, decisions, "%s: decide in this file whether it ends a run, is retried, or reaches no activity", name)
+		require.Equal(t, 1, decisions, "%s: decide in this file whether it ends a run, pauses it, is retried, or reaches no activity", name)
 	}
-	for _, table := range []map[string]error{ends, retried} {
+	for _, table := range []map[string]error{ends, corrected, retried} {
 		for name := range table {
 			require.Contains(t, found, name, "there is no such error")
 		}
@@ -103,6 +107,9 @@ func TestEverySentinelHasADecision(t *testing.T) {
 	}
 	for name, err := range ends {
 		require.NotEmpty(t, KindOf(err), name)
+	}
+	for name, err := range corrected {
+		require.Contains(t, activities.Correctable, KindOf(err), name)
 	}
 	for name, err := range retried {
 		require.Empty(t, KindOf(err), name)

@@ -45,6 +45,8 @@ type Routing struct {
 	Import time.Duration
 	// Attempts limits the tries; 0 means until it works, with backoff.
 	Attempts int32
+	// Patient is a step of what cannot pause: it is tried again also where a person has to correct the bucket.
+	Patient bool
 }
 
 // Helping is a step of a session on a worker that is free: it is tried there once.
@@ -135,10 +137,10 @@ var (
 var (
 	ResolveSweep = imports(on[activities.ResolveSweepInput, activities.SweepResult]("ResolveSweep", "", OnHost, 5))
 	ExtendSweep  = imports(on[activities.ExtendSweepInput, activities.SweepResult]("ExtendSweep", "", OnHost, 5))
-	SweepTrials  = on[activities.SweepTrialsInput, activities.SweepTrialsResult]("SweepTrials", "", OnHost, 1)
-	LookUp       = on[activities.LookUpInput, activities.LookUpResult]("LookUp", "", OnHost, 1)
-	Summarize    = on[activities.SummarizeInput, activities.SummarizeResult]("Summarize", "", OnHost, 5)
-	WriteTable   = on[activities.WriteTableInput, activities.WriteTableResult]("WriteTable", "", OnHost, 5)
+	SweepTrials  = patient(on[activities.SweepTrialsInput, activities.SweepTrialsResult]("SweepTrials", "", OnHost, 1))
+	LookUp       = patient(on[activities.LookUpInput, activities.LookUpResult]("LookUp", "", OnHost, 1))
+	Summarize    = patient(on[activities.SummarizeInput, activities.SummarizeResult]("Summarize", "", OnHost, 5))
+	WriteTable   = patient(on[activities.WriteTableInput, activities.WriteTableResult]("WriteTable", "", OnHost, 5))
 )
 
 // Pages for people: three tries, since a run does not depend on them.
@@ -179,6 +181,12 @@ const importTime = 5 * time.Hour
 
 func imports[In, Out any](a Activity[In, Out]) Activity[In, Out] {
 	a.Import = importTime
+	all[len(all)-1] = a.Routing
+	return a
+}
+
+func patient[In, Out any](a Activity[In, Out]) Activity[In, Out] {
+	a.Patient = true
 	all[len(all)-1] = a.Routing
 	return a
 }

@@ -87,7 +87,7 @@ func holder(arguments []any) string {
 
 // retried are the kinds of errors that are tried again; activities.NonRetryable are
 // the others.
-var retried = []string{"StoreAccessDenied", "StoreNoBucket", "StoreUnavailable", "Retryable"}
+var retried = []string{"EnvironmentNotServed", "StoreUnavailable", "Retryable"}
 
 // failureOf names an error by its kind, one of a fixed set.
 func failureOf(err error) string {
@@ -98,8 +98,12 @@ func failureOf(err error) string {
 		return "Cancelled"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "Timeout"
-	case errors.As(err, &app) && (slices.Contains(activities.NonRetryable, app.Type()) || slices.Contains(retried, app.Type())):
-		return app.Type()
+	case errors.As(err, &app):
+		// A kind that may pass is tried again under its name with Again before it.
+		kind := strings.TrimPrefix(app.Type(), "Again")
+		if slices.Contains(activities.NonRetryable, kind) || slices.Contains(retried, kind) {
+			return kind
+		}
 	}
 	return "other"
 }
