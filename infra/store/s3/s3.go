@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -150,11 +151,14 @@ func (s *Store) Stat(ctx context.Context, key string) (store.Object, error) {
 	defer end()
 	info, err := s.core.StatObject(ctx, s.bucket, s.prefix+key, minio.StatObjectOptions{})
 	if err != nil {
-		// An answer to HEAD has no body, so a missing bucket, and on some servers an
-		// unknown access key, look like a missing key. A listing shows it.
+		// An answer to HEAD has no body, so a missing bucket, on some servers an unknown access key, and the page
+		// of a proxy look like a missing key. A listing shows it.
 		if minio.ToErrorResponse(err).StatusCode == 404 {
-			if checkErr := s.Check(ctx); checkErr != nil {
-				return store.Object{}, checkErr
+			for o, listErr := range s.List(ctx, key) {
+				if listErr != nil || o.Key == key {
+					return o, listErr
+				}
+				break // the key would come first
 			}
 		}
 		return store.Object{}, s.fail(ctx, "stat", key, err)
@@ -223,8 +227,17 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	ctx, end := operation(ctx)
 	defer end()
 	err := s.core.RemoveObject(ctx, s.bucket, s.prefix+key, minio.RemoveObjectOptions{})
-	if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
-		return nil
+	if minio.ToErrorResponse(err).Code != minio.NoSuchKey {
+		return s.fail(ctx, "delete", key, err)
 	}
-	return s.fail(ctx, "delete", key, err)
+	// So some servers say that it was gone already; and so does a page of one that is no S3 server.
+	switch _, there := s.Stat(ctx, key); {
+	case there == nil:
+		e := &store.Error{Op: "delete", Where: s.Location(key), Kind: store.ErrRefused, Detail: "it is there, and the answer is 404", Answer: err}
+		e.Hint = hintOf[e.Kind]
+		return e
+	case !errors.Is(there, store.ErrNotFound):
+		return there
+	}
+	return nil
 }

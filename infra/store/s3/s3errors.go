@@ -80,6 +80,9 @@ func (s *Store) fail(ctx context.Context, op, key string, err error) error {
 	if e.Kind == nil {
 		e.Kind = kindOfStatus(resp.StatusCode)
 	}
+	if !answers(op, resp.Code, e.Kind) {
+		e.Kind = store.ErrRefused
+	}
 	e.Hint = hintOf[e.Kind]
 	e.Detail = resp.Code
 	if resp.Message != "" && !strings.EqualFold(resp.Message, resp.Code) {
@@ -90,6 +93,19 @@ func (s *Store) fail(ctx context.Context, op, key string, err error) error {
 	}
 	e.Detail = store.Clip(e.Detail)
 	return e
+}
+
+// answers reports whether an operation can have an answer of this kind. Others come from what stands between, and say nothing of the
+// object: a read has no condition that it could fail, and a write needs no object that is there.
+func answers(op, code string, kind error) bool {
+	writes := op != "read" && op != "stat" && op != "delete" && !strings.HasPrefix(op, "list")
+	switch kind {
+	case store.ErrExists:
+		return writes
+	case store.ErrNotFound:
+		return !writes || code == "NoSuchUpload"
+	}
+	return true
 }
 
 func kindOfStatus(status int) error {

@@ -99,12 +99,12 @@ func TestHungServerIsGivenUp(t *testing.T) {
 
 // A request lasts as long as bytes flow: patience is for silence alone. Nor does it count what the caller does meanwhile.
 func TestSlowRequestsAreNotCut(t *testing.T) {
-	const patience, pieces = 400 * time.Millisecond, 8
-	pause := func() { time.Sleep(patience / 4) }
+	const patience, pieces = 1500 * time.Millisecond, 20
+	pause := func() { time.Sleep(100 * time.Millisecond) } // some pieces are in the kernel's buffers when the last is sent
 	took := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut {
-			piece := make([]byte, 16<<20/pieces)
+			piece := make([]byte, 20<<20/pieces)
 			for {
 				n, err := io.ReadFull(r.Body, piece)
 				if took += n; err != nil {
@@ -115,7 +115,7 @@ func TestSlowRequestsAreNotCut(t *testing.T) {
 			w.Header().Set("ETag", `"x"`)
 			return
 		}
-		w.Header().Set("Content-Length", "8000")
+		w.Header().Set("Content-Length", "20000")
 		w.Header().Set("ETag", `"x"`)
 		w.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
 		for range pieces {
@@ -129,8 +129,8 @@ func TestSlowRequestsAreNotCut(t *testing.T) {
 		Keys: s3.StaticKeys("a", "b"), Patience: patience})
 	require.NoError(t, err)
 	begin := time.Now()
-	require.NoError(t, s.Put(t.Context(), "k", make([]byte, 16<<20), store.PutOptions{}))
-	require.Equal(t, 16<<20, took)
+	require.NoError(t, s.Put(t.Context(), "k", make([]byte, 20<<20), store.PutOptions{}))
+	require.Equal(t, 20<<20, took)
 	require.Greater(t, time.Since(begin), patience, "the server was slow")
 
 	begin = time.Now()
@@ -139,8 +139,8 @@ func TestSlowRequestsAreNotCut(t *testing.T) {
 	defer body.Close()
 	_, err = io.ReadFull(body, make([]byte, 4000))
 	require.NoError(t, err)
-	time.Sleep(2 * patience) // the caller's own time
+	time.Sleep(patience + patience/4) // the caller's own time
 	_, err = io.Copy(io.Discard, body)
 	require.NoError(t, err)
-	require.Greater(t, time.Since(begin), 2*patience)
+	require.Greater(t, time.Since(begin), patience)
 }
