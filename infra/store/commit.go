@@ -58,6 +58,11 @@ func Commit(ctx context.Context, s Store, key string, body []byte) (Ref, error) 
 			return Ref{}, err
 		}
 	}
+	if errors.Is(last, ErrExists) {
+		// Not the kind of a key that is taken: whoever asks reads it again, and finds nothing.
+		return Ref{}, &Error{Op: "commit", Where: s.Location(key), Kind: ErrConflict,
+			Detail: fmt.Sprintf("the server says %d times that it exists already, and it is not there", commitAttempts)}
+	}
 	return Ref{}, fmt.Errorf("commit after %d attempts: %w", commitAttempts, last)
 }
 

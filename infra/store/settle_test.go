@@ -94,3 +94,12 @@ func TestPutThatLosesIsTriedAgain(t *testing.T) {
 		}
 	}
 }
+
+// A server that says that a commit exists already, and has nothing when it is read, gives an error that the caller may retry.
+func TestCommitThatExistsNowhere(t *testing.T) {
+	l := &losing{Store: store.NewMemory(), kind: store.ErrExists, conflicts: 1000}
+	_, err := store.Commit(t.Context(), l, "runs/r/m.json", []byte("{}"))
+	require.ErrorIs(t, err, store.ErrConflict)
+	require.NotErrorIs(t, err, store.ErrExists)
+	require.ErrorContains(t, err, "commit memory:runs/r/m.json: conflicting write: the server says 6 times that it exists already, and it is not there")
+}
