@@ -215,7 +215,7 @@ func (h *Host) ask(ctx context.Context, rc *run.Context, task *run.Task, q quest
 		}
 		d, _ := env.Description()
 		server := foreign.Described(name, options, d, way(q.place, timeout))
-		wide, err := widest(rc, d)
+		wide, err := d.WidestTokens(rc.Tokenizer)
 		if err != nil {
 			return err
 		}
@@ -319,27 +319,14 @@ func (q questions) take(rc *run.Context, i int, a foreign.Answer, wide int, agai
 	if q.turn == 0 && a.Done {
 		r.Broken = "the episode had ended before its first turn"
 	}
-	n, err := rc.Tokenizer.Continuation(a.Observation)
+	n, err := foreign.Tokens(rc.Tokenizer, a.Observation)
 	if err != nil {
 		return err
 	}
-	if len(n) > wide {
-		r.Broken = fmt.Sprintf("the observation has %d tokens, the widest of its description %d: add it to widest", len(n), wide)
+	if n > wide {
+		r.Broken = fmt.Sprintf("the observation has %d tokens, the widest of its description %d: add it to widest", n, wide)
 	}
 	return nil
-}
-
-// widest are the tokens of a description's widest observation.
-func widest(rc *run.Context, d foreign.Description) (int, error) {
-	most := 0
-	for _, text := range d.Widest {
-		ids, err := rc.Tokenizer.Continuation(text)
-		if err != nil {
-			return 0, err
-		}
-		most = max(most, len(ids))
-	}
-	return most, nil
 }
 
 // busyPause is the wait before a busy environment is asked again.

@@ -270,18 +270,25 @@ func vocabulary(p spec.Policy) starter.Vocabulary {
 	return starter.Vocabulary(p.Starter.Tokenizer)
 }
 
-// WithWidths fills in the widths of contexts that a spec leaves out, for the run and its
-// suites, as the environments need them with a model's tokenizer. files are the model
-// folder's, nil for a starter.
-func WithWidths(t spec.Train, files map[string][]byte) (spec.Train, error) {
+// Tokenizer is the tokenizer of a model's files, nil for a starter, with the variables of a spec's chat
+// template.
+func Tokenizer(t spec.Train, files map[string][]byte) (*tokenizer.Tokenizer, error) {
 	if files == nil {
 		files = vocabulary(t.Policy).Files()
 	}
 	tok, err := tokenizer.Load(files)
 	if err != nil {
-		return t, fmt.Errorf("tokenizer: %w: %w", err, activities.ErrModelInvalid)
+		return nil, fmt.Errorf("tokenizer: %w: %w", err, activities.ErrModelInvalid)
 	}
-	if tok, err = withVariables(tok, t); err != nil {
+	return withVariables(tok, t)
+}
+
+// WithWidths fills in the widths of contexts that a spec leaves out, for the run and its
+// suites, as the environments need them with a model's tokenizer. files are the model
+// folder's, nil for a starter.
+func WithWidths(t spec.Train, files map[string][]byte) (spec.Train, error) {
+	tok, err := Tokenizer(t, files)
+	if err != nil {
 		return t, err
 	}
 	if t.Rollout.PromptTokens == nil {

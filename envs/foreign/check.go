@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/model/draw"
 )
@@ -25,17 +26,41 @@ type Finding struct {
 // illegalAction is the illegal action of a check. No environment names an action so.
 const illegalAction = "no such action 7f3a91"
 
-// Check asks first and second, two processes of one environment, about as many instances
+// CheckOptions say how much a check asks, and what it measures with.
+type CheckOptions struct {
+	// Instances is how many episodes are recorded and asked about again, 1 to MaxEpisodes.
+	Instances int
+	// Turns is how many turns are timed, at most; 0 is none.
+	Turns int
+	// Tokenizer is the run's, and Model is what it is called in notes. Observations are as wide for the
+	// check as they are for a run with this tokenizer.
+	Tokenizer envs.Tokenizer
+	Model     string
+	// Prompts compares what was met with what a run has room for; nil compares nothing.
+	Prompts func(Met) (note, problem string)
+	// Report gets each finding as soon as it is known; may be nil.
+	Report func(Finding)
+}
+
+// Met is what a check saw of an environment.
+type Met struct {
+	// Widest are observations, those with most tokens first, at most MaxWidest.
+	Widest []string
+	// Actions are the names of all actions that were legal anywhere, sorted.
+	Actions []string
+}
+
+// Check asks first and second, two processes of one environment, about some instances
 // and compares their answers: twice, in the other process, in reverse order, one by one,
-// and from every prefix of their actions. It measures so many turns; 0 is none. An error is a server that could not be asked at
-// all; what it does wrong are findings.
-func Check(ctx context.Context, first, second *Server, instances, turns int) ([]Finding, error) {
-	c := checker{ctx: ctx, first: first, second: second}
-	if instances < 1 || instances > MaxEpisodes {
-		return nil, fmt.Errorf("check an environment: %d instances, want 1 to %d", instances, MaxEpisodes)
+// and from every prefix of their actions. It plays more episodes to see how wide observations are.
+// An error is a server that could not be asked at all; what it does wrong are findings.
+func Check(ctx context.Context, first, second *Server, o CheckOptions) ([]Finding, error) {
+	c := checker{ctx: ctx, first: first, second: second, options: o}
+	if o.Instances < 1 || o.Instances > MaxEpisodes {
+		return nil, fmt.Errorf("check an environment: %d instances, want 1 to %d", o.Instances, MaxEpisodes)
 	}
 	c.described()
-	paths, err := c.record(instances)
+	paths, err := c.record(0, o.Instances, time.Time{})
 	if err != nil {
 		c.add("play", err.Error(), "")
 		return c.findings, ctx.Err()
@@ -48,14 +73,15 @@ func Check(ctx context.Context, first, second *Server, instances, turns int) ([]
 		c.add("play", "no action of any instance was legal; the description's actions or the choices must name legal actions", "")
 		return c.findings, nil
 	}
-	c.add("play", "", fmt.Sprintf("%d instances, %d actions, %.1f ms an action", instances, steps, float64(took.Microseconds())/1000/float64(steps)))
+	c.add("play", "", fmt.Sprintf("%d instances, %d actions, %.1f ms an action", o.Instances, steps, float64(took.Microseconds())/1000/float64(steps)))
 	c.repeated(paths)
 	c.prefixes(paths)
 	c.illegal(paths)
+	c.beginnings(paths)
 	c.seeds(paths)
-	c.widths(paths)
-	if turns > 0 {
-		c.turns(paths, turns)
+	c.measure(paths)
+	if o.Turns > 0 {
+		c.turns(paths, o.Turns)
 	}
 	return c.findings, ctx.Err()
 }
@@ -63,6 +89,7 @@ func Check(ctx context.Context, first, second *Server, instances, turns int) ([]
 type checker struct {
 	ctx           context.Context
 	first, second *Server
+	options       CheckOptions
 	findings      []Finding
 	took          time.Duration
 }
@@ -75,7 +102,11 @@ type path struct {
 }
 
 func (c *checker) add(part, problem, note string) {
-	c.findings = append(c.findings, Finding{Part: part, Problem: problem, Note: note})
+	f := Finding{Part: part, Problem: problem, Note: note}
+	c.findings = append(c.findings, f)
+	if c.options.Report != nil && c.ctx.Err() == nil {
+		c.options.Report(f)
+	}
 }
 
 // described compares the descriptions of the two processes.
@@ -87,14 +118,15 @@ func (c *checker) described() {
 	c.add("describe", problem, fmt.Sprintf("version %s", strict.Quote(c.first.Description.Version)))
 }
 
-// record plays instances in the first process, each to its end, with actions drawn by address.
-func (c *checker) record(instances int) ([]path, error) {
+// record plays n instances in the first process, from the one with a number on, each to its end or
+// to a time, with actions drawn by address. A zero time is none.
+func (c *checker) record(from, n int, until time.Time) ([]path, error) {
 	start := time.Now()
-	paths := make([]path, instances)
+	paths := make([]path, n)
 	for i := range paths {
 		paths[i].asked = []Asked{{
-			Instance: Number(draw.Address{Purpose: draw.Instance, Group: int64(i)}),
-			Chance:   Number(draw.Address{Purpose: draw.Chance, Group: int64(i)}),
+			Instance: Number(draw.Address{Purpose: draw.Instance, Group: int64(from + i)}),
+			Chance:   Number(draw.Address{Purpose: draw.Chance, Group: int64(from + i)}),
 		}}
 	}
 	for {
@@ -105,7 +137,7 @@ func (c *checker) record(instances int) ([]path, error) {
 				batch, of = append(batch, p.asked[len(p.asked)-1]), append(of, i)
 			}
 		}
-		if len(batch) == 0 {
+		if len(batch) == 0 || !until.IsZero() && time.Now().After(until) {
 			c.took = time.Since(start)
 			return paths, nil
 		}
@@ -115,9 +147,9 @@ func (c *checker) record(instances int) ([]path, error) {
 		}
 		for k, a := range answers {
 			if a.Err != nil {
-				return nil, fmt.Errorf("instance %d after %q: %w", of[k], batch[k].Played, a.Err)
+				return nil, fmt.Errorf("instance %d after %q: %w", batch[k].Instance, append(slices.Clone(batch[k].Played), batch[k].Next...), a.Err)
 			}
-			c.extend(&paths[of[k]], a, of[k])
+			c.extend(&paths[of[k]], a, from+of[k])
 		}
 	}
 }
@@ -129,10 +161,7 @@ func (c *checker) extend(p *path, a Answer, instance int) {
 	for _, s := range a.Steps {
 		p.played = append(p.played, s.Action)
 	}
-	choices := a.Choices
-	if choices == nil {
-		choices = c.first.Description.Actions
-	}
+	choices := c.choices(a)
 	if a.Done || len(choices) == 0 || len(p.asked) > c.first.Description.MaxActions {
 		return
 	}
@@ -307,23 +336,6 @@ func (c *checker) under(asked Asked, actions []string) []Answer {
 		}
 		asked.Chain, asked.Next = got[0].Chain, []string{actions[i]}
 	}
-}
-
-// widths compares all observations with the widest ones, in bytes. A run compares tokens.
-func (c *checker) widths(paths []path) {
-	most := 0
-	for _, text := range c.first.Description.Widest {
-		most = max(most, len(text))
-	}
-	problem := ""
-	for _, p := range paths {
-		for _, a := range p.answers {
-			if len(a.Observation) > most && problem == "" {
-				problem = fmt.Sprintf("the observation %s has %d bytes, the widest text of the description %d; add it to widest", strict.Quote(a.Observation), len(a.Observation), most)
-			}
-		}
-	}
-	c.add("no observation is wider than widest", problem, fmt.Sprintf("%d bytes", most))
 }
 
 // A measured turn has so many episodes, and no turn begins after the time.

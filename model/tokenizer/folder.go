@@ -16,6 +16,15 @@ func ReadFolder(folder string) (map[string][]byte, error) {
 		return nil, fmt.Errorf("open model folder: %w", err)
 	}
 	defer dir.Close()
+	files, err := ReadFS(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read model folder %s: %w", folder, err)
+	}
+	return files, nil
+}
+
+// ReadFS is ReadFolder of an open folder.
+func ReadFS(dir fs.FS) (map[string][]byte, error) {
 	files := make(map[string][]byte)
 	for _, name := range FileNames {
 		b, err := modeldir.Read(dir, name, maxFile)
@@ -23,7 +32,7 @@ func ReadFolder(folder string) (map[string][]byte, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read model folder %s: %w", folder, err)
+			return nil, err
 		}
 		files[name] = b
 	}

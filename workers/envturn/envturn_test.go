@@ -25,6 +25,7 @@ import (
 
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/envs/foreign/standin"
+	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/codec"
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/model/draw"
@@ -419,7 +420,9 @@ func playAll(t testing.TB, s *foreign.Server, asked []foreign.Asked) []foreign.A
 // problems are the parts of a check that fail.
 func problems(t *testing.T, s *foreign.Server) []string {
 	t.Helper()
-	findings, err := foreign.Check(t.Context(), s, s, 2, 0)
+	tok, err := starter.Tokenizer()
+	require.NoError(t, err)
+	findings, err := foreign.Check(t.Context(), s, s, foreign.CheckOptions{Instances: 2, Tokenizer: tok})
 	require.NoError(t, err)
 	var parts []string
 	for _, f := range findings {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/foreign/stdio"
 	"github.com/reprise-rl/reprise/workers/envturn"
 	"github.com/reprise-rl/reprise/workers/stack"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // measuredTurns is how many turns a check measures, if they take less than five seconds.
@@ -28,6 +30,8 @@ type checkFlags struct {
 	openenv   []string
 	conn      stack.Connection
 	options   string
+	model     string
+	spec      string
 	instances int
 	timeout   time.Duration
 	asJSON    bool
@@ -41,19 +45,29 @@ func envCheckCommand() *cobra.Command {
 		Long: `Starts two processes of an environment and plays in them, or plays in the workers that
 serve it over Temporal (start two of them), or in two sessions of OpenEnv's server. The check
 compares their answers: asked twice, in the other process, in reverse order, one by one, and replayed
-from the actions before each turn. It also checks bounds, illegal actions, that
-instances differ, and that no observation is wider than the widest one described. Last it
-measures a turn of 128 episodes, half of them in each process.
+from the actions before each turn. It also checks bounds, illegal actions, that a group's
+episodes begin alike, and that instances differ. Then it plays up to 256 episodes at random, and
+up to 512 of the declared choices, for at most 10 seconds, and measures all observations in
+tokens: what has more than the widest one described, a run counts as broken. Last it times
+a turn of 128 episodes, half of them in each process.
+
+Tokens are those of the run's tokenizer: --model names the model, as policy.from does, or --spec
+names the run's spec, whose options, protocol, turns and lengths then count too.
 
 The processes get PATH, HOME and a few more of this program's environment variables, and
 PYTHONHASHSEED, which differs between the two. docs/own-environments.md has the protocol.`,
 		Example: `  reprise env check guess --env-process guess=./docs/own/guess.py
   reprise env check guess --env-process guess=./guess.py --options '{"most":20}'
+  reprise env check guess --env-process guess=./guess.py --spec guess.json
+  reprise env check guess --env-process guess=./guess.py --model hf:Qwen/Qwen2.5-0.5B-Instruct
   reprise env check guess --env-temporal guess --address 127.0.0.1:7233
   reprise env check echo --env-openenv echo=ws://127.0.0.1:8000/ws --options '{"examples":["hello"],"widest":["hello"]}'`,
 		Args: one("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.check(cmd.Context(), cmd.OutOrStdout(), args[0])
+			if f.spec != "" && cmd.Flags().Changed("model") {
+				return errors.New("--spec names the model too: leave --model out")
+			}
+			return f.check(cmd, args[0])
 		},
 	}
 	cmd.Flags().StringArrayVar(&f.processes, "env-process", nil, "`NAME=COMMAND` that starts an environment's process; may be repeated")
@@ -61,31 +75,51 @@ PYTHONHASHSEED, which differs between the two. docs/own-environments.md has the 
 	cmd.Flags().StringArrayVar(&f.openenv, "env-openenv", nil, "`NAME=URL` of an environment of OpenEnv's; may be repeated")
 	f.conn.AddTemporalFlags(cmd.Flags())
 	cmd.Flags().StringVar(&f.options, "options", "", "its options, a JSON object")
+	cmd.Flags().StringVar(&f.model, "model", spec.FromStarter, "the model whose tokenizer measures: starter, hf:NAME[@REVISION] or folder:PATH")
+	cmd.Flags().StringVar(&f.spec, "spec", "", "the spec of the run that the environment is checked for: `FILE`, or - for standard input")
 	cmd.Flags().IntVar(&f.instances, "instances", 16, fmt.Sprintf("how many instances are played, 1 to %d", foreign.MaxEpisodes))
 	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long an answer may take")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON lines, one a part of the check")
 	return cmd
 }
 
-// check checks the environment called name and prints its findings.
-func (f *checkFlags) check(ctx context.Context, out io.Writer, name string) error {
+// check checks the environment called name and prints its findings as they come.
+func (f *checkFlags) check(cmd *cobra.Command, name string) error {
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	var document []byte
+	if f.spec != "" {
+		var err error
+		if document, err = readSpec(cmd.InOrStdin(), f.spec); err != nil {
+			return err
+		}
+	}
+	m, err := measureFor(ctx, name, json.RawMessage(f.options), document, f.model)
+	if err != nil {
+		return err
+	}
+	f.options = string(m.options)
+	progress := f.progress(cmd.ErrOrStderr())
+	defer progress.stop()
 	servers, end, err := f.servers(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer end()
-	findings, err := foreign.Check(ctx, servers[0], servers[1], f.instances, measuredTurns)
-	if err != nil {
-		return err
-	}
 	failed := 0
-	for _, finding := range findings {
-		if finding.Problem != "" {
-			failed++
-		}
-		if err := f.print(out, finding); err != nil {
-			return err
-		}
+	var printed error
+	findings, err := foreign.Check(ctx, servers[0], servers[1], foreign.CheckOptions{
+		Instances: f.instances, Turns: measuredTurns, Tokenizer: m.tok, Model: m.train.Policy.From,
+		Prompts: func(met foreign.Met) (note, problem string) { return m.prompts(servers[0].Description, met) },
+		Report: func(finding foreign.Finding) {
+			progress.after(finding.Part)
+			if finding.Problem != "" {
+				failed++
+			}
+			printed = errors.Join(printed, f.print(out, finding))
+		},
+	})
+	if err = errors.Join(err, printed); err != nil {
+		return err
 	}
 	if failed > 0 {
 		return fmt.Errorf("environment %q: %d of %d parts of the check failed", name, failed, len(findings))

@@ -3,12 +3,16 @@ package program
 import (
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
 	"github.com/reprise-rl/reprise/envs/foreign/standin"
+	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/workers/envturn/envserver"
 )
@@ -31,7 +35,7 @@ func TestEnvCheck(t *testing.T) {
 	require.NotContains(t, out, "FAILED")
 
 	out, _, err = runEnv(t, "", "check", "guess", "--json", "--env-process", "other=x", "--env-process", "guess="+standinScript(t, standin.Wide))
-	require.EqualError(t, err, `environment "guess": 1 of 12 parts of the check failed`)
+	require.EqualError(t, err, `environment "guess": 1 of 14 parts of the check failed`)
 	require.Contains(t, out, `{"part":"no observation is wider than widest","problem":"the observation \"`)
 	require.Contains(t, out, `{"part":"instances differ"}`)
 
@@ -54,6 +58,81 @@ func TestEnvCheck(t *testing.T) {
 	}
 }
 
+// Tokens are those of the run that the check is for: of its model, and within its spec's limits.
+func TestEnvCheckForARun(t *testing.T) {
+	process := "guess=" + standinScript(t, standin.None)
+	folder := t.TempDir()
+	for name, b := range starter.Second.Files() {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), b, 0o644))
+	}
+	out, _, err := runEnv(t, "", "check", "guess", "--env-process", process, "--model", "folder:"+folder)
+	require.ErrorContains(t, err, "1 of 14 parts", "widest fits the starter's first tokenizer, and not its second")
+	require.Contains(t, out, "11 tokens of folder:"+folder+" are allowed, the widest met has 12")
+	require.Contains(t, out, `the observation "Found." has 12 tokens, the widest of the description 11: add it to widest`)
+
+	specs := map[string]string{"": `{"max_new_tokens":8}`, "its answer has 8 tokens, rollout.max_new_tokens is 7": `{"max_new_tokens":7}`,
+		"turn 1 needs a context of 128 tokens, and a run has room for 112": `{"turns":2,"prompt_tokens":[112,224]}`}
+	for want, rollout := range specs {
+		file := filepath.Join(t.TempDir(), "spec.json")
+		require.NoError(t, os.WriteFile(file, []byte(`{"environment":{"name":"foreign","options":{"name":"guess"}},"rollout":`+rollout+`}`), 0o644))
+		out, _, err := runEnv(t, "", "check", "guess", "--env-process", process, "--spec", file)
+		if want == "" {
+			require.NoError(t, err, out)
+			continue
+		}
+		require.EqualError(t, err, `environment "guess": 1 of 15 parts of the check failed`, out)
+		require.Contains(t, out, want)
+	}
+
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--model", "folder:/nope"}, "tokenizer of folder:/nope: open model folder"},
+		{[]string{"--model", "folder:" + t.TempDir()}, "it has no tokenizer.json"},
+		{[]string{"--model", "model:0123456789ab"}, "a stored model is not read here"},
+		{[]string{"--model", "qwen"}, `a hub name is written "hf:NAME"`},
+		{[]string{"--model", "starter", "--spec", "x"}, "leave --model out"},
+		{[]string{"--spec", "/nope.json"}, "no such file"},
+	} {
+		_, _, err := runEnv(t, "", append([]string{"check", "guess", "--env-process", process}, c.args...)...)
+		require.ErrorContains(t, err, c.want, "%q", c.args)
+	}
+}
+
+// A check that waits says so: for what, and how long an answer may take.
+func TestEnvCheckSaysThatItWaits(t *testing.T) {
+	var out syncWriter
+	p := &progress{out: &out, may: time.Minute, done: make(chan struct{}), since: time.Now().Add(-time.Hour)}
+	watched := make(chan struct{})
+	go func() { defer close(watched); p.watch(time.Millisecond) }()
+	require.Eventually(t, func() bool {
+		return strings.Contains(out.String(), "waiting for the description 1h0m0s; each answer may take 1m0s (--timeout)\n")
+	}, 10*time.Second, time.Millisecond)
+	p.after("play")
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), `waiting for what follows "play" 0s`) }, 10*time.Second, time.Millisecond)
+	p.stop()
+	<-watched
+}
+
+// syncWriter is a buffer that several goroutines use.
+type syncWriter struct {
+	lock sync.Mutex
+	b    strings.Builder
+}
+
+func (w *syncWriter) Write(p []byte) (int, error) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	return w.b.Write(p)
+}
+
+func (w *syncWriter) String() string {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	return w.b.String()
+}
+
 // Workers of Temporal's are checked without any other worker of this program.
 func TestEnvCheckOverTemporal(t *testing.T) {
 	s, err := dev.Start(t.Context(), dev.Options{Ephemeral: true})
@@ -66,7 +145,7 @@ func TestEnvCheckOverTemporal(t *testing.T) {
 	require.NoError(t, err)
 	defer w.Stop()
 	out, _, err := runEnv(t, "", "check", "guess", "--env-temporal", "guess", "--address", s.TemporalAddress(), "--instances", "2")
-	require.EqualError(t, err, `environment "guess": 1 of 12 parts of the check failed`)
+	require.EqualError(t, err, `environment "guess": 1 of 14 parts of the check failed`)
 	require.Contains(t, out, `ok      describe (version "guess-1")`)
 	require.Contains(t, out, "FAILED  no observation is wider than widest")
 

@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/envs/foreign/standin"
+	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/strict"
 )
 
@@ -176,13 +177,15 @@ func TestServerThatIsNotThere(t *testing.T) {
 
 // The check of an environment passes, and finds what the seed does not decide.
 func TestCheck(t *testing.T) {
+	tok, err := starter.Tokenizer()
+	require.NoError(t, err)
 	check := func(fault string) ([]foreign.Finding, error) {
 		c := served(t, &standin.OpenEnv{Fault: fault}, Config{})
 		s, err := foreign.Connect(t.Context(), "guess", json.RawMessage(standin.OpenEnvOptions), c.Call)
 		if err != nil {
 			return nil, err
 		}
-		return foreign.Check(t.Context(), s, s, 8, 0)
+		return foreign.Check(t.Context(), s, s, foreign.CheckOptions{Instances: 8, Tokenizer: tok})
 	}
 	findings, err := check(standin.None)
 	require.NoError(t, err)

@@ -40,6 +40,7 @@ const (
 	Random     = "random"     // slips by its process's own chance
 	Deaf       = "deaf"       // ignores instance and chance
 	Wide       = "wide"       // shows more than the widest text
+	Uneven     = "uneven"     // begins as the chance has it
 	Permissive = "permissive" // takes an illegal action for 1
 	Secrets    = "secrets"    // describes itself with the variables it was started with
 	Order      = "order"      // its answers depend on the requests before
@@ -246,6 +247,9 @@ func (s *Server) answer(e asked) map[string]any {
 		number = 1 + (number+int(s.requests.Load()))%9
 	}
 	observation, done := "Guess.", false
+	if s.fault == Uneven && strings.HasSuffix(e.Chance, "7") {
+		observation = "Higher."
+	}
 	chain := foreign.Begin(observation)
 	take := func(action string) step {
 		before := observation

@@ -17,6 +17,7 @@ import (
 
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/envs/foreign/standin"
+	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/leftover"
 	"github.com/reprise-rl/reprise/model/draw"
 )
@@ -217,6 +218,14 @@ func TestCommands(t *testing.T) {
 	require.ErrorContains(t, err, "chmod +x")
 }
 
+// checkOptions are of a check with the starter's tokenizer that times nothing.
+func checkOptions(t *testing.T, instances int) foreign.CheckOptions {
+	t.Helper()
+	tok, err := starter.Tokenizer()
+	require.NoError(t, err)
+	return foreign.CheckOptions{Instances: instances, Tokenizer: tok, Model: "starter"}
+}
+
 // check runs the check of two processes.
 func check(t *testing.T, first, second *Pool) map[string]string {
 	t.Helper()
@@ -226,7 +235,7 @@ func check(t *testing.T, first, second *Pool) map[string]string {
 		require.NoError(t, err)
 		servers = append(servers, s)
 	}
-	findings, err := foreign.Check(context.Background(), servers[0], servers[1], 16, 0)
+	findings, err := foreign.Check(context.Background(), servers[0], servers[1], checkOptions(t, 16))
 	require.NoError(t, err)
 	problems := map[string]string{}
 	for _, f := range findings {
