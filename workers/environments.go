@@ -91,8 +91,7 @@ func (o Options) openEnvironments(
 			ways[e.name] = foreign.Always(e.client.Call)
 			continue
 		}
-		// Callers bound each request by the spec's time; the pool's own is beyond any of those.
-		pool, err := stdio.Open(stdio.Config{Command: e.command, Processes: min(runtime.NumCPU(), maxEnvProcesses), Timeout: maxAnswer})
+		pool, err := openPool(e.command)
 		if err != nil {
 			stop()
 			return nil, nil, fmt.Errorf("--env-process %s: %w", e.name, err)
@@ -103,6 +102,12 @@ func (o Options) openEnvironments(
 		ways[name] = overTemporal(name)
 	}
 	return ways, stop, nil
+}
+
+// openPool makes the processes of a command, which start when they are asked. Callers bound each request
+// by the spec's time; the pool's own is beyond any of those.
+func openPool(command []string) (*stdio.Pool, error) {
+	return stdio.Open(stdio.Config{Command: command, Processes: min(runtime.NumCPU(), maxEnvProcesses), Timeout: maxAnswer})
 }
 
 // AskAgain asks the foreign environments of a committed iteration again about everything that they

@@ -78,6 +78,9 @@ type Options struct {
 	EnvTemporal []string
 	// EnvOpenEnv are the environments of OpenEnv's that the host role serves, each NAME=URL.
 	EnvOpenEnv []string
+	// EnvFile, if set, is a file of more environments that the host role serves: see ReadEnvFile. It is
+	// read again for each request, so that environments can be added while the worker runs.
+	EnvFile string
 	// MetricsListen, if set, is the host:port at which Prometheus reads this
 	// process's metrics: see telemetry.Listen.
 	MetricsListen string
@@ -349,7 +352,13 @@ func (p *process) hostSteps() ([]steps.Binding, error) {
 		return nil, err
 	}
 	p.closeEnvironments = closePools
-	h := host.Host{Store: p.Store, Attributes: attributes, WriteReport: writeReport, Environments: environments,
+	var more func(string) (foreign.Way, bool, error)
+	if p.EnvFile != "" {
+		file := newEnvFile(p.EnvFile)
+		more = file.find
+		p.closeEnvironments = func() { closePools(); file.close() }
+	}
+	h := host.Host{Store: p.Store, Attributes: attributes, WriteReport: writeReport, Environments: environments, More: more,
 		Flags: activities.Flags{ContinueAfter: p.ContinueAfter, SessionHeartbeat: p.SessionHeartbeat}}
 	trials := sweeps.Sweeps{Store: p.Store, Attributes: attributes, Look: func(ctx context.Context, id string) (activities.Found, error) {
 		return look(ctx, p.Client, id)

@@ -205,9 +205,9 @@ func (h *Host) ask(ctx context.Context, rc *run.Context, task *run.Task, q quest
 	group, within := errgroup.WithContext(ctx)
 	for _, env := range envs {
 		name, options := env.Server()
-		way, ok := h.Environments[name]
-		if !ok {
-			return notServed(name)
+		way, err := h.way(name)
+		if err != nil {
+			return err
 		}
 		timeout := rc.Train.Environment.Timeout()
 		if task.Suite != nil {
@@ -261,6 +261,24 @@ func (q questions) check(rc *run.Context, task *run.Task) error {
 		share, redrawn = task.Suite.Environment.BrokenShare, 0
 	}
 	return run.CheckBroken(answers.Broken(), redrawn, len(q.rows), task.Members, share)
+}
+
+// way is the way to an environment or a judge. The error of a worker that lacks it is of kind ErrNotServed.
+func (h *Host) way(name string) (foreign.Way, error) {
+	if way, ok := h.Environments[name]; ok {
+		return way, nil
+	}
+	if h.More == nil {
+		return nil, notServed(name)
+	}
+	way, ok, err := h.More(name)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("environment %q: %w: %w", name, activities.ErrNotServed, err)
+	case !ok:
+		return nil, fmt.Errorf("environment %q: %w: add it with reprise env add %[1]s=COMMAND, and this is tried again", name, activities.ErrNotServed)
+	}
+	return way, nil
 }
 
 // notServed is the error of a worker that lacks an environment.

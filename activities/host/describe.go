@@ -23,12 +23,12 @@ const describeAttempts = 8
 func (h *Host) described(ctx context.Context, t spec.Train, env *foreign.Environment, options json.RawMessage) (json.RawMessage, error) {
 	name, own := env.Server()
 	before, already := env.Description()
-	way, ok := h.Environments[name]
-	if !ok && already {
+	way, err := h.way(name)
+	if err != nil && already {
 		return options, nil // the first question compares the version
 	}
-	if !ok {
-		return nil, absent(ctx, name)
+	if err != nil {
+		return nil, h.absent(ctx, err)
 	}
 	server, err := connect(ctx, t, name, own, way("", t.Environment.Timeout()))
 	if err != nil {
@@ -52,9 +52,12 @@ func (h *Host) described(ctx context.Context, t spec.Train, env *foreign.Environ
 	return got, nil
 }
 
-// absent is the error of a worker that lacks an environment or a judge at the start of a run.
-func absent(ctx context.Context, name string) error {
-	err := notServed(name)
+// absent is the error of a worker that lacks an environment or a judge at the start of a run. Where environments
+// can be added while the worker runs, the run waits for this one.
+func (h *Host) absent(ctx context.Context, err error) error {
+	if h.More != nil && activity.IsActivity(ctx) {
+		return err
+	}
 	if !activity.IsActivity(ctx) || activity.GetInfo(ctx).Attempt >= describeAttempts {
 		err = fmt.Errorf("%w: %w", err, activities.ErrEnvironment)
 	}
@@ -67,8 +70,8 @@ func (h *Host) judgeServed(ctx context.Context, t spec.Train) error {
 	if err != nil || judge == nil {
 		return err
 	}
-	if _, ok := h.Environments[judge.Name]; !ok {
-		return fmt.Errorf("reward %s: %w", spec.Foreign, absent(ctx, judge.Name))
+	if _, err := h.way(judge.Name); err != nil {
+		return fmt.Errorf("reward %s: %w", spec.Foreign, h.absent(ctx, err))
 	}
 	return nil
 }

@@ -24,6 +24,9 @@ type Host struct {
 	// Environments are the ways to the foreign environments that this worker serves, by their
 	// names.
 	Environments map[string]foreign.Way
+	// More finds an environment that is none of Environments, and that may have been added since the
+	// worker began; nil if none is added to this worker.
+	More func(name string) (foreign.Way, bool, error)
 	// Flags are those of this worker; a run keeps the flags of the worker that resolves
 	// it. Without a session heartbeat it gets none.
 	Flags activities.Flags

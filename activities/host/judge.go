@@ -119,9 +119,9 @@ func (j judging) digest(episodes []foreign.Scored) (string, error) {
 
 // judge asks about all episodes and gives the rows.
 func (h *Host) judge(ctx context.Context, j judging, limit time.Duration) ([]run.VerdictRow, error) {
-	way, ok := h.Environments[j.Name]
-	if !ok {
-		return nil, notServed(j.Name)
+	way, err := h.way(j.Name)
+	if err != nil {
+		return nil, err
 	}
 	judge := foreign.Judge{Name: j.Name, Options: j.Options, Components: j.Components, Call: way(j.place, limit)}
 	group, within := errgroup.WithContext(ctx)

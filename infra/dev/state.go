@@ -57,6 +57,22 @@ func LoadState(dir string) (State, error) {
 	return state, nil
 }
 
+// Folder is the folder of the stack that runs on dir, as LoadState finds it. Where none runs, it is where one
+// would start, and the error is an ErrNoState.
+func Folder(dir string) (string, error) {
+	path, err := findState()
+	switch {
+	case dir != "":
+		path = filepath.Join(dir, StateFile)
+		if _, err = os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			err = fmt.Errorf("%w runs on %s", ErrNoState, dir)
+		}
+	case err != nil:
+		path = filepath.Join(filepath.FromSlash(DefaultDir), StateFile)
+	}
+	return filepath.Dir(path), err
+}
+
 func findState() (string, error) {
 	folder, err := os.Getwd()
 	if err != nil {

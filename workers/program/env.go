@@ -25,7 +25,8 @@ func envCommand() *cobra.Command {
 		Args:  command.None,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(envListCommand(), envSuitesCommand(), envPlayCommand(), envPromptsCommand(), envTransitionsCommand(), envCheckCommand())
+	cmd.AddCommand(envListCommand(), envSuitesCommand(), envPlayCommand(), envPromptsCommand(), envTransitionsCommand(), envCheckCommand(),
+		envAddCommand())
 	return cmd
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -64,7 +65,7 @@ func WithProcess(ctx context.Context, o dev.Options, worker workers.Options, fla
 		return fmt.Errorf("find this program: %w", err)
 	}
 	return withServers(ctx, o, worker.Codec, func(s Servers) error {
-		arguments := append([]string{"worker", "--" + SupervisedFlag, "--dev-dir", s.Dir()}, workerArguments(flags)...)
+		arguments := supervisedArguments(s.Dir(), worker.EnvFile, flags)
 		p := process{
 			out: out, first: restartFirst,
 			command: func(ctx context.Context) *exec.Cmd {
@@ -77,6 +78,15 @@ func WithProcess(ctx context.Context, o dev.Options, worker workers.Options, fla
 		}
 		return s.withWorker(ctx, p.keep, f)
 	})
+}
+
+// supervisedArguments are those of the worker of the stack in a folder. Without a file of environments it reads the folder's.
+func supervisedArguments(dir, envFile string, flags *pflag.FlagSet) []string {
+	out := append([]string{"worker", "--" + SupervisedFlag, "--dev-dir", dir}, workerArguments(flags)...)
+	if envFile == "" {
+		out = append(out, "--env-file="+filepath.Join(dir, workers.EnvFileName))
+	}
+	return out
 }
 
 // workerArguments are the flags of AddWorkerFlags, and the codec's, as they were given.

@@ -74,6 +74,11 @@ func TestWorkerArguments(t *testing.T) {
 	require.NoError(t, g.Parse(arguments))
 	require.Equal(t, o, again)
 
+	all := supervisedArguments("dir", "", f)
+	require.Equal(t, []string{"worker", "--supervised", "--dev-dir", "dir"}, all[:4])
+	require.Equal(t, "--env-file=dir/envs.json", all[len(all)-1], "environments are added to the stack's own file")
+	require.NotContains(t, supervisedArguments("dir", "mine.json", f), "--env-file=dir/envs.json")
+
 	require.NotContains(t, strings.Join(arguments, " "), "codec")
 	f.String("codec-key-file", "", "")
 	require.NoError(t, f.Parse([]string{"--codec-key-file", "keys"}))
