@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
+	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
@@ -58,6 +59,8 @@ type BrokenRow struct {
 	// TurnOfVerdict for one without a verdict.
 	Turn    int32  `parquet:"turn"`
 	Message string `parquet:"message"`
+	// Question is what the environment was asked when it broke, in words; "" for others and in a row that was read.
+	Question string `parquet:"-"`
 }
 
 // Record takes an answer into the row. An answer with an error other than ErrBroken is not one.
@@ -171,10 +174,27 @@ func (a Answers) Broken() []BrokenRow {
 	var out []BrokenRow
 	for row := range a.Opening {
 		if last, turn := a.Last(row); last != nil && last.Broken != "" {
-			out = append(out, BrokenRow{Row: last.Row, Turn: int32(turn), Message: last.Broken})
+			out = append(out, BrokenRow{Row: last.Row, Turn: int32(turn), Message: last.Broken, Question: a.question(row, turn)})
 		}
 	}
 	return out
+}
+
+// question is what was asked about a row in a turn, in words.
+func (a Answers) question(row, turn int) string {
+	played := []string{}
+	for t := range turn - 1 {
+		played = append(played, a.Turns[t][row].Actions...)
+	}
+	if turn == 0 {
+		return fmt.Sprintf("instance %s, at its beginning", a.Opening[row].Instance)
+	}
+	asked := a.Turns[turn-1][row]
+	after := ""
+	if n := len(played); n > 0 {
+		after = fmt.Sprintf("after %d actions that end with %s, ", n, strict.Quote(played[n-1]))
+	}
+	return fmt.Sprintf("instance %s, %sasked %s", asked.Instance, after, strict.Shorten(fmt.Sprintf("%q", asked.Next)))
 }
 
 // record adds the answers to a recording.

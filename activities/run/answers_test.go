@@ -142,7 +142,9 @@ func TestLastAnswer(t *testing.T) {
 // What broke is told by the rows of its round: those of a later one follow the rows of the rounds before.
 func TestBrokenOfRounds(t *testing.T) {
 	want := func(first int32) []BrokenRow {
-		return []BrokenRow{{Row: first + 1, Turn: 2, Message: "division by zero"}, {Row: first + 3, Turn: 0, Message: "no server"}}
+		return []BrokenRow{
+			{Row: first + 1, Turn: 2, Message: "division by zero", Question: "instance 1, asked []"},
+			{Row: first + 3, Turn: 0, Message: "no server", Question: "instance 1, at its beginning"}}
 	}
 	a := answersOf()
 	require.Equal(t, want(0), a.Broken())

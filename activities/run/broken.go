@@ -42,24 +42,60 @@ func Drop(rows []episode.TrajectoryRow, broken []BrokenRow, members int) []Broke
 	return out
 }
 
-// shownBroken is how many broken episodes an error names.
-const shownBroken = 5
+// An error has so many different messages of broken episodes, and so many lines of the first one's traceback.
+const (
+	shownBroken = 3
+	shownLines  = 4
+)
 
 // CheckBroken is an error if more than a share of so many episodes broke, those included that were
-// drawn again since. It names some of the others.
+// drawn again since. See summary for what it says of them.
 func CheckBroken(broken []BrokenRow, redrawn, episodes, members int, share float64) error {
 	if float64(len(broken)+redrawn) <= share*float64(episodes) {
 		return nil
 	}
-	var named []string
-	for _, b := range broken[:min(len(broken), shownBroken)] {
-		named = append(named, fmt.Sprintf("group %d, member %d, turn %d: %s", int(b.Row)/members, int(b.Row)%members, b.Turn, b.Message))
-	}
+	named, traceback := summary(broken, members)
 	if redrawn > 0 {
 		named = append(named, fmt.Sprintf("%d drawn again", redrawn))
 	}
-	return fmt.Errorf("the environment broke in %d of %d episodes, and environment.broken_share is %v: %s: %w",
-		len(broken)+redrawn, episodes, share, strings.Join(named, "; "), activities.ErrEnvironmentBroke)
+	return fmt.Errorf("the environment broke in %d of %d episodes, and environment.broken_share is %v: %s: %w%s",
+		len(broken)+redrawn, episodes, share, strings.Join(named, "; "), activities.ErrEnvironmentBroke, traceback)
+}
+
+// summary has each message of broken episodes once, with how often it occurred and where first, and the end of the first
+// one's traceback.
+func summary(broken []BrokenRow, members int) (named []string, traceback string) {
+	var first []BrokenRow // of each message, in their order
+	count := map[string]int{}
+	for _, b := range broken {
+		message, _, _ := strings.Cut(b.Message, "\n")
+		if count[message]++; count[message] == 1 {
+			first = append(first, b)
+		}
+	}
+	for i, b := range first[:min(len(first), shownBroken)] {
+		message, lines, traced := strings.Cut(b.Message, "\n")
+		where := fmt.Sprintf("group %d, member %d", int(b.Row)/members, int(b.Row)%members)
+		if b.Turn != TurnOfVerdict {
+			where += fmt.Sprintf(", turn %d", b.Turn)
+		}
+		if b.Question != "" {
+			where += ", " + b.Question
+		}
+		often := "in "
+		if n := count[message]; n > 1 {
+			often = fmt.Sprintf("%d times, first in ", n)
+		}
+		named = append(named, fmt.Sprintf("%s (%s%s)", message, often, where))
+		if i == 0 && traced {
+			last := strings.Split(lines, "\n")
+			traceback = "\n" + strings.Join(last[max(0, len(last)-shownLines):], "\n")
+		}
+	}
+	if more := len(first) - shownBroken; more > 0 {
+		named = append(named, fmt.Sprintf("%d other messages", more))
+	}
+	return named, traceback
 }
 
 // BrokenMetrics are the share of episodes whose environment broke, and the share that is left out,

@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/reprise-rl/reprise/model/methods"
@@ -68,7 +69,37 @@ func TestCheckBroken(t *testing.T) {
 	err := CheckBroken(broke(1, 6), 0, 20, 4, 0.05)
 	require.ErrorIs(t, err, activities.ErrEnvironmentBroke)
 	require.EqualError(t, err, "the environment broke in 2 of 20 episodes, and environment.broken_share is 0.05: "+
-		"group 0, member 1, turn 1: division by zero; group 1, member 2, turn 1: division by zero: the environment has to be fixed")
+		"division by zero (2 times, first in group 0, member 1, turn 1): the environment has to be fixed")
+}
+
+// Many members that break in one place are one message, with the question of the first and the end of its traceback:
+// a pause's reason has room for 1000 characters.
+func TestBrokenMessagesOnce(t *testing.T) {
+	var rows []BrokenRow
+	for n := range int32(30) {
+		message := []string{"one", "two", "three", "four", "one"}[n%5]
+		rows = append(rows, BrokenRow{Row: n, Turn: 2, Question: fmt.Sprintf("instance %d, asked [\"Up\"]", n),
+			Message: message + "\n    " + strings.Join([]string{"File a", "File b", "code", "Error: " + message}, "\n    ")})
+	}
+	rows[0].Message = "one\n    dropped\n    File a, line 3, in step\n    File b\n    raise\n    Error: one"
+	err := CheckBroken(rows, 0, 30, 8, 0)
+	require.EqualError(t, err, "the environment broke in 30 of 30 episodes, and environment.broken_share is 0: "+
+		`one (12 times, first in group 0, member 0, turn 2, instance 0, asked ["Up"]); two (6 times, first in group 0, member 1, turn 2, instance 1, asked ["Up"]); `+
+		`three (6 times, first in group 0, member 2, turn 2, instance 2, asked ["Up"]); 1 other messages: the environment has to be fixed`+
+		"\n    File a, line 3, in step\n    File b\n    raise\n    Error: one")
+}
+
+// A broken episode's question is told from the answers before it.
+func TestBrokenQuestions(t *testing.T) {
+	opening := []AnswerRow{{Row: 0, Asked: true, Instance: "7", Broken: "x"}, {Row: 1, Asked: true, Instance: "8"}, {Row: 2, Asked: true, Instance: "9"}}
+	first := []AnswerRow{{Row: 0}, {Row: 1, Asked: true, Instance: "8", Actions: []string{"Up", "Left"}},
+		{Row: 2, Asked: true, Instance: "9", Next: []string{"Down"}, Broken: "y"}}
+	second := []AnswerRow{{Row: 0}, {Row: 1, Asked: true, Instance: "8", Next: []string{"Right"}, Broken: "z"}, {Row: 2}}
+	broken := Answers{Opening: opening, Turns: [][]AnswerRow{first, second}}.Broken()
+	require.Len(t, broken, 3)
+	require.Equal(t, "instance 7, at its beginning", broken[0].Question)
+	require.Equal(t, `instance 8, after 2 actions that end with "Left", asked ["Right"]`, broken[1].Question)
+	require.Equal(t, `instance 9, asked ["Down"]`, broken[2].Question)
 }
 
 // A group is left out if fewer than half of its members are left, or fewer than two: below, at and above it.
@@ -113,8 +144,8 @@ func TestDropsGroups(t *testing.T) {
 	}
 }
 
-// So many episodes may break, and none more; those that were drawn again since count. An error names the first
-// five.
+// So many episodes may break, and none more; those that were drawn again since count. An error has
+// their number.
 func TestBrokenShare(t *testing.T) {
 	for _, c := range []struct {
 		broken, redrawn, episodes int
@@ -138,8 +169,7 @@ func TestBrokenShare(t *testing.T) {
 	require.NoError(t, err)
 	err = CheckBroken(broke(0, 5, 6, 11, 12, 13), 3, 16, 4, 0.5)
 	require.EqualError(t, err, "the environment broke in 9 of 16 episodes, and environment.broken_share is 0.5: "+
-		"group 0, member 0, turn 1: division by zero; group 1, member 1, turn 1: division by zero; group 1, member 2, turn 1: division by zero; "+
-		"group 2, member 3, turn 1: division by zero; group 3, member 0, turn 1: division by zero; 3 drawn again: the environment has to be fixed")
+		"division by zero (6 times, first in group 0, member 0, turn 1); 3 drawn again: the environment has to be fixed")
 }
 
 // What broke and what is left out are shares of all episodes.

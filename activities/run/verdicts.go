@@ -174,10 +174,7 @@ func CheckFailed(v Verdicts, members int, share float64) error {
 	if float64(len(failed)) <= share*float64(asked) {
 		return nil
 	}
-	var named []string
-	for _, f := range failed[:min(len(failed), shownBroken)] {
-		named = append(named, fmt.Sprintf("group %d, member %d: %s", int(f.Row)/members, int(f.Row)%members, f.Message))
-	}
-	return fmt.Errorf("the judge gave no verdict about %d of %d episodes, and its option failed_share is %v: %s: %w",
-		len(failed), asked, share, strings.Join(named, "; "), activities.ErrEnvironment)
+	named, traceback := summary(failed, members)
+	return fmt.Errorf("the judge gave no verdict about %d of %d episodes, and its option failed_share is %v: %s: %w%s",
+		len(failed), asked, share, strings.Join(named, "; "), activities.ErrEnvironment, traceback)
 }

@@ -111,7 +111,7 @@ func TestCheckFailed(t *testing.T) {
 		}
 	}
 	require.EqualError(t, CheckFailed(of(9, 6), 4, .5), "the judge gave no verdict about 6 of 9 episodes, and its option failed_share is 0.5: "+
-		"group 0, member 3: no JSON; group 1, member 0: no JSON; group 1, member 1: no JSON; group 1, member 2: no JSON; group 1, member 3: no JSON: "+activities.ErrEnvironment.Error())
+		"no JSON (6 times, first in group 0, member 3): "+activities.ErrEnvironment.Error())
 }
 
 // A judge sees of a trajectory what its own environment showed, in the round in which it was played.

@@ -81,7 +81,7 @@ func Check(ctx context.Context, first, second *Server, o CheckOptions) ([]Findin
 	c.seeds(paths)
 	c.measure(paths)
 	if o.Turns > 0 {
-		c.turns(paths, o.Turns)
+		c.turns(o.Turns)
 	}
 	return c.findings, ctx.Err()
 }
@@ -145,13 +145,35 @@ func (c *checker) record(from, n int, until time.Time) ([]path, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := firstOf(batch, answers); err != nil {
+			return nil, err
+		}
 		for k, a := range answers {
-			if a.Err != nil {
-				return nil, fmt.Errorf("instance %d after %q: %w", batch[k].Instance, append(slices.Clone(batch[k].Played), batch[k].Next...), a.Err)
-			}
 			c.extend(&paths[of[k]], a, from+of[k])
 		}
 	}
+}
+
+// firstOf is the first error of answers, with its question and how many others there are; nil if there is none.
+func firstOf(asked []Asked, answers []Answer) error {
+	var err error
+	failed, where := 0, ""
+	for k, a := range answers {
+		if a.Err == nil {
+			continue
+		}
+		if failed++; err == nil {
+			err = a.Err
+			where = fmt.Sprintf("instance %d after the actions %q, asked %q", asked[k].Instance, asked[k].Played, asked[k].Next)
+		}
+	}
+	if failed > 1 {
+		where = fmt.Sprintf("%d of %d instances, first %s", failed, len(answers), where)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	return nil
 }
 
 // extend records an answer and asks for the next action, if there is one.
@@ -336,39 +358,4 @@ func (c *checker) under(asked Asked, actions []string) []Answer {
 		}
 		asked.Chain, asked.Next = got[0].Chain, []string{actions[i]}
 	}
-}
-
-// A measured turn has so many episodes, and no turn begins after the time.
-const (
-	measuredEpisodes = 2 * MaxEpisodes
-	measuredTime     = 5 * time.Second
-)
-
-// turns measures the third turn of episodes, or their last if they are shorter, with the
-// replay of the turns before it. Each process has half of the episodes.
-func (c *checker) turns(paths []path, turns int) {
-	asked := make([]Asked, measuredEpisodes)
-	for i := range asked {
-		p := paths[i%len(paths)]
-		asked[i] = p.asked[min(2, len(p.asked)-1)]
-	}
-	var took []time.Duration
-	for begin := time.Now(); len(took) < turns && (len(took) == 0 || time.Since(begin) < measuredTime); {
-		turn := time.Now()
-		failed := make(chan error, 2)
-		for i, s := range []*Server{c.first, c.second} {
-			go func() {
-				_, err := s.Play(c.ctx, asked[i*MaxEpisodes:(i+1)*MaxEpisodes])
-				failed <- err
-			}()
-		}
-		if err := errors.Join(<-failed, <-failed); err != nil {
-			c.add("two requests at the same time", err.Error(), "")
-			return
-		}
-		took = append(took, time.Since(turn))
-	}
-	slices.Sort(took)
-	median := took[len(took)/2]
-	c.add("two requests at the same time", "", fmt.Sprintf("a turn of %d episodes takes %.1f ms, the median of %d", measuredEpisodes, float64(median.Microseconds())/1000, len(took)))
 }

@@ -198,3 +198,27 @@ func TestAnswerIsAWebPage(t *testing.T) {
 	require.ErrorIs(t, err, foreign.ErrAnswer)
 	require.ErrorContains(t, err, "the answer is a web page (HTML)")
 }
+
+// An environment's report of an error may have a traceback, whose end follows the message on lines of its own; a report
+// without one reads as before.
+func TestTracebacks(t *testing.T) {
+	err := foreign.ReadFailure([]byte(`{"kind":"broken","message":"boom"}`))
+	require.EqualError(t, err, foreign.ErrBroken.Error()+`: "boom"`)
+	err = foreign.ReadFailure([]byte(`{"kind":"busy","message":"loading","traceback":""}`))
+	require.EqualError(t, err, foreign.ErrBusy.Error()+`: "loading"`)
+	lines := make([]string, 20)
+	for i := range lines {
+		lines[i] = fmt.Sprintf("line %d\x07 %s", i, strings.Repeat("x", 200))
+	}
+	report, err := json.Marshal(map[string]string{"kind": "broken", "message": strings.Repeat("m", 400), "traceback": strings.Join(lines, "\n") + "\n"})
+	require.NoError(t, err)
+	err = foreign.ReadFailure(report)
+	require.ErrorIs(t, err, foreign.ErrBroken)
+	told := strings.Split(err.Error(), "\n")
+	require.Len(t, told, 9, "the last eight lines")
+	require.True(t, strings.HasPrefix(told[1], "    line 12  xxx"), told[1])
+	require.True(t, strings.HasPrefix(told[8], "    line 19"), told[8])
+	require.Less(t, len(err.Error()), 1500)
+	require.ErrorIs(t, foreign.ReadFailure([]byte(`{"kind":"broken","message":"boom","traceback":3}`)), foreign.ErrAnswer)
+	require.ErrorIs(t, foreign.ReadFailure([]byte(`{"kind":"broken","message":"boom","trace":"x"}`)), foreign.ErrAnswer)
+}

@@ -142,10 +142,8 @@ func (c *checker) declared(s *seen, paths []path, until time.Time) error {
 		if err != nil {
 			return err
 		}
-		for i, a := range answers {
-			if a.Err != nil {
-				return fmt.Errorf("instance %d after %q: %w", chunk[i].Instance, append(slices.Clone(chunk[i].Played), chunk[i].Next...), a.Err)
-			}
+		if err := firstOf(chunk, answers); err != nil {
+			return err
 		}
 		s.add(answers...)
 		s.choices += len(chunk)

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode"
 
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/strict"
@@ -146,21 +148,64 @@ func (r *reader) answer(n strict.Node, path string, d Description) (Answer, iden
 	return a, at.identity()
 }
 
-// failure reads an environment's own report of an error.
+// failure reads an environment's own report of an error. Its traceback may be left out.
 func (r *reader) failure(n strict.Node, path string) error {
-	at := r.object(n, path, "kind", "message")
+	keys := []string{"kind", "message"}
+	for _, m := range n.Members() {
+		if m.Key == "traceback" {
+			keys = append(keys, m.Key)
+		}
+	}
+	at := r.object(n, path, keys...)
 	kind, message := at.text("kind", 20), at.text("message", MaxText)
 	switch kind {
 	case "broken":
-		return fmt.Errorf("%w: %s", ErrBroken, strict.Quote(message))
+		return fmt.Errorf("%w: %s%s", ErrBroken, quoteMessage(message), traceback(at.said("traceback")))
 	case "busy":
-		return fmt.Errorf("%w: %s", ErrBusy, strict.Quote(message))
+		return fmt.Errorf("%w: %s", ErrBusy, quoteMessage(message))
 	}
 	r.wrong(strict.Join(path, "kind"), strict.Quote(kind), `"broken" or "busy"`)
 	return nil
 }
 
-// ReadFailure reads the error of a whole call, {"kind":…,"message":…}. The error is of kind
+// An error shows so many characters of a message, and of a traceback so many lines and characters of each.
+const (
+	shownMessage = 300
+	shownLines   = 8
+	shownLine    = 120
+)
+
+// quoteMessage shows the message of an error, shortened and without control characters.
+func quoteMessage(text string) string {
+	if runes := []rune(text); len(runes) > shownMessage {
+		text = string(runes[:shownMessage]) + "…"
+	}
+	return strconv.Quote(text)
+}
+
+// traceback is the end of a traceback, which follows the message on lines of its own; "" without one.
+func traceback(text string) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if text == "" {
+		return ""
+	}
+	var b strings.Builder
+	for _, line := range lines[max(0, len(lines)-shownLines):] {
+		line = strings.Map(func(c rune) rune {
+			if !unicode.IsPrint(c) {
+				return ' '
+			}
+			return c
+		}, strings.TrimRight(line, " \r"))
+		if runes := []rune(line); len(runes) > shownLine {
+			line = string(runes[:shownLine]) + "…"
+		}
+		b.WriteString("\n    " + line)
+	}
+	return b.String()
+}
+
+// ReadFailure reads the error of a whole call, {"kind":…,"message":…} with or without a traceback. The error is of kind
 // ErrBroken, ErrBusy, or ErrAnswer for a text of another form.
 func ReadFailure(b []byte) error {
 	r, root, err := open(b)
