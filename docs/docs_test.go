@@ -72,7 +72,9 @@ func TestContributingShowsTheStep(t *testing.T) {
 
 // ownFiles are the Python files that the page about environments of one's own shows, in its
 // order.
-var ownFiles = []string{"own/guess.py", "own/frozen_lake.py", "own/serve_temporal.py", "own/judge.py"}
+var ownFiles = []string{
+	"own/guess.py", "own/bare.py", "own/frozen_lake.py", "own/minigrid_walk.py", "own/reasoning.py", "own/text_world.py", "own/judge.py",
+}
 
 // The page about environments of one's own shows the files under test.
 func TestOwnEnvironmentsShowsTheFiles(t *testing.T) {

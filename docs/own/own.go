@@ -4,8 +4,8 @@ package own
 
 import _ "embed"
 
-// Guess is guess.py, an environment over standard input and output that needs Python's standard
+// Bare is bare.py, an environment over standard input and output that needs Python's standard
 // library alone.
 //
-//go:embed guess.py
-var Guess []byte
+//go:embed bare.py
+var Bare []byte

@@ -454,7 +454,9 @@ func python(t testing.TB, name string) *exec.Cmd {
 	if err != nil {
 		t.Skip("SKIPPED: there is no python3 with temporalio (pip install temporalio); the Go stand-in's tests have run")
 	}
-	return launch(t, program, "../../docs/own/serve_temporal.py", "--address", stack.TemporalAddress(), "--namespace", stack.Namespace(), "--name", name)
+	// t.Setenv is not for tests that run beside others.
+	return launch(t, "env", "PYTHONPATH=../../envs/foreign/python/src", "PYTHONDONTWRITEBYTECODE=1", program, "../../docs/own/guess.py",
+		"--temporal", name, "--address", stack.TemporalAddress(), "--namespace", stack.Namespace())
 }
 
 // The example plays as the Go stand-in does, passes the check, and survives a kill.

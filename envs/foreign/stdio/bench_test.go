@@ -20,7 +20,7 @@ import (
 func BenchmarkTurn(b *testing.B) {
 	commands := map[string][]string{"go": {os.Args[0], "serve", standin.None, ""}}
 	if _, err := exec.LookPath("python3"); err == nil {
-		commands["python"] = []string{"../../../docs/own/guess.py"}
+		commands["python"] = []string{"../../../docs/own/bare.py"}
 	}
 	for _, name := range []string{"go", "python"} {
 		command := commands[name]

@@ -2,7 +2,6 @@ package stdio
 
 import (
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,18 +13,12 @@ import (
 // The example of an environment of Gymnasium's passes the check: with a stand-in of the
 // package always, with the package where it is there.
 func TestGymnasiumExample(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("SKIPPED: there is no python3; the Go stand-in's tests have run")
-	}
 	t.Run("standin", func(t *testing.T) {
-		testdata, err := filepath.Abs("testdata")
-		require.NoError(t, err)
-		t.Setenv("PYTHONPATH", testdata)
+		python(t, "testdata")
 		lake(t, "gymnasium-standin")
 	})
 	t.Run("package", func(t *testing.T) {
-		if exec.Command(python, "-c", "import gymnasium").Run() != nil {
+		if exec.Command(python(t), "-c", "import gymnasium").Run() != nil {
 			t.Skip("SKIPPED: python3 has no gymnasium (pip install gymnasium); its stand-in has been checked")
 		}
 		lake(t, "gymnasium-")

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -19,9 +18,7 @@ import (
 // The example of a language model as a judge asks a stand-in of an OpenAI-like server. Its key is in
 // the request alone.
 func TestJudgeExample(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("SKIPPED: there is no python3; the Go stand-in's tests have run")
-	}
+	python(t)
 	const key = "sk-secret"
 	var mu sync.Mutex
 	var asked []string

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -229,9 +228,15 @@ func checkOptions(t *testing.T, instances int) foreign.CheckOptions {
 // check runs the check of two processes.
 func check(t *testing.T, first, second *Pool) map[string]string {
 	t.Helper()
+	return checkWith(t, first, second, "")
+}
+
+// checkWith runs the check with an environment's options.
+func checkWith(t *testing.T, first, second *Pool, options string) map[string]string {
+	t.Helper()
 	var servers []*foreign.Server
 	for _, p := range []*Pool{first, second} {
-		s, err := foreign.Connect(context.Background(), "guess", nil, p.Call)
+		s, err := foreign.Connect(context.Background(), "guess", []byte(options), p.Call)
 		require.NoError(t, err)
 		servers = append(servers, s)
 	}
@@ -267,14 +272,17 @@ func TestCheckFindsWhatIsPlanted(t *testing.T) {
 	require.Empty(t, check(t, open(t, standin.None, Config{}), open(t, standin.None, Config{})))
 }
 
-// The example of docs/own-environments.md passes the check, plays as the Go stand-in does,
-// and survives kills.
-func TestPythonExample(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("SKIPPED: there is no python3; the Go stand-in's tests have run")
+// The examples of docs/own-environments.md, with the package and without it, pass the check and survive kills.
+func TestPythonExamples(t *testing.T) {
+	for _, file := range []string{"guess.py", "bare.py"} {
+		t.Run(file, func(t *testing.T) { pythonExample(t, file) })
 	}
+}
+
+func pythonExample(t *testing.T, file string) {
+	python(t)
 	python := func(seed string) *Pool {
-		p, err := Open(Config{Command: []string{"../../../docs/own/guess.py"}, HashSeed: seed})
+		p, err := Open(Config{Command: []string{"../../../docs/own/" + file}, HashSeed: seed})
 		require.NoError(t, err)
 		t.Cleanup(p.Close)
 		return p

@@ -74,8 +74,8 @@ func (s *benchmark) overStdio(ctx context.Context, t *ForeignTurn) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	script := filepath.Join(dir, "guess.py")
-	if err := os.WriteFile(script, examples.Guess, 0o600); err != nil {
+	script := filepath.Join(dir, "bare.py")
+	if err := os.WriteFile(script, examples.Bare, 0o600); err != nil {
 		return err
 	}
 	pool, err := stdio.Open(stdio.Config{Command: []string{program, script}, Processes: 2})

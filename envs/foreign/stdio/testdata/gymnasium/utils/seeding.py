@@ -1,0 +1,5 @@
+import random
+
+
+def np_random(seed):
+    return random.Random(seed), seed
