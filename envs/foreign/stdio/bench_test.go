@@ -55,7 +55,7 @@ func BenchmarkTurn(b *testing.B) {
 }
 
 // playAll asks about all episodes, in calls of the greatest size at the same time.
-func playAll(b *testing.B, s *foreign.Server, asked []foreign.Asked) []foreign.Answer {
+func playAll(b testing.TB, s *foreign.Server, asked []foreign.Asked) []foreign.Answer {
 	chunks := slices.Collect(slices.Chunk(asked, foreign.MaxEpisodes))
 	answers := make([][]foreign.Answer, len(chunks))
 	errs := make([]error, len(chunks))

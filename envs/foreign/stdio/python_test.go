@@ -51,8 +51,8 @@ func TestPythonFaults(t *testing.T) {
 	}
 	for fault, found := range map[string][2]string{
 		"none": {}, "print": {},
-		"raise":  {"play", `ValueError: boom (faulty.py, line 23, in step)"` + "\n    Traceback (most recent call last):\n"},
-		"nan":    {"play", "the reward of Walk.step (faulty.py, line 21) is nan, want a finite number"},
+		"raise":  {"play", `ValueError: boom (faulty.py, line 27, in step)"` + "\n    Traceback (most recent call last):\n"},
+		"nan":    {"play", "the reward of Walk.step (faulty.py, line 25) is nan, want a finite number"},
 		"clock":  {"the same answers from another process", foreign.ErrDrift.Error()},
 		"shared": {"the same answers from another process", foreign.ErrDrift.Error()},
 	} {

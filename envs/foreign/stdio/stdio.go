@@ -74,7 +74,8 @@ func (c Config) environment() []string {
 // Pool is the processes of one environment. Several goroutines may use it.
 type Pool struct {
 	config Config
-	slots  chan *process // nil is a slot whose process is not running
+	slots  chan *slot // the free ones
+	kept   kept
 	closed context.Context
 	close  context.CancelFunc
 	once   sync.Once
@@ -96,10 +97,10 @@ func Open(config Config) (*Pool, error) {
 	if config.Timeout <= 0 {
 		config.Timeout = time.Minute
 	}
-	p := &Pool{config: config, slots: make(chan *process, config.Processes)}
+	p := &Pool{config: config, slots: make(chan *slot, config.Processes)}
 	p.closed, p.close = context.WithCancel(context.Background())
 	for range config.Processes {
-		p.slots <- nil
+		p.slots <- &slot{}
 	}
 	return p, nil
 }
@@ -120,8 +121,8 @@ func (p *Pool) Close() {
 	p.once.Do(func() {
 		p.close()
 		for range p.config.Processes {
-			if process := <-p.slots; process != nil {
-				process.kill()
+			if s := <-p.slots; s.process != nil {
+				s.process.kill()
 			}
 		}
 	})
@@ -155,36 +156,42 @@ func (p *Pool) Call(ctx context.Context, name string, input []byte) ([]byte, err
 }
 
 // attempt sends a request to a free process, or to a new one: any free one may have been
-// killed since it answered.
+// killed since it answered. A process that answered last about the request's episodes goes before others.
 func (p *Pool) attempt(ctx context.Context, name string, input []byte, anew bool) (out []byte, err error) {
-	var process *process
-	select {
-	case process = <-p.slots:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: no process was free after %v", foreign.ErrTimeout, p.config.Timeout)
+	var asked []episode
+	if name == foreign.CallPlay && p.config.Processes > 1 {
+		asked = episodes(input)
 	}
-	defer func() { p.slots <- process }()
-	if process != nil && anew {
-		process.kill()
-		process = nil
+	at, err := p.take(ctx, p.kept.most(asked))
+	if err != nil {
+		return nil, err
 	}
-	if process == nil {
-		if process, err = start(p.config); err != nil {
+	defer func() { p.slots <- at }()
+	if at.process != nil && anew {
+		at.process.kill()
+		at.process = nil
+	}
+	if at.process == nil {
+		if at.process, err = start(p.config); err != nil {
 			return nil, err
 		}
 	}
-	out, err = process.ask(ctx, name, input)
-	if err != nil && !errors.Is(err, foreign.ErrBusy) && !errors.Is(err, foreign.ErrBroken) {
-		process.kill()
-		if how := process.ending(); how != "" && errors.Is(err, foreign.ErrExited) {
+	out, err = at.process.ask(ctx, name, input)
+	if err == nil {
+		p.kept.answered(asked, at)
+		return out, nil
+	}
+	if !errors.Is(err, foreign.ErrBusy) && !errors.Is(err, foreign.ErrBroken) {
+		at.process.kill()
+		if how := at.process.ending(); how != "" && errors.Is(err, foreign.ErrExited) {
 			err = fmt.Errorf("%w: %s", err, how)
 		}
-		if log := process.log.text(); log != "" {
+		if log := at.process.log.text(); log != "" {
 			err = fmt.Errorf("%w; it last wrote to standard error: %s", err, log)
 		} else {
 			err = fmt.Errorf("%w; it wrote nothing to standard error", err)
 		}
-		process = nil
+		at.process = nil
 	}
-	return out, err
+	return nil, err
 }

@@ -127,12 +127,12 @@ func TestKilledServer(t *testing.T) {
 			select {
 			case <-stop:
 				return
-			case process := <-p.slots: // between its requests
-				if process != nil {
-					_ = syscall.Kill(process.command.Process.Pid, syscall.SIGKILL)
+			case free := <-p.slots: // between its requests
+				if free.process != nil {
+					_ = syscall.Kill(free.process.command.Process.Pid, syscall.SIGKILL)
 					kills++
 				}
-				p.slots <- process
+				p.slots <- free
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
@@ -296,9 +296,9 @@ func pythonExample(t *testing.T, file string) {
 	instance := foreign.Number(draw.Address{Purpose: draw.Instance})
 	asked := begin(instance)
 	for turn := 0; ; turn++ {
-		process := <-first.slots
-		require.NoError(t, syscall.Kill(process.command.Process.Pid, syscall.SIGKILL))
-		first.slots <- process
+		free := <-first.slots
+		require.NoError(t, syscall.Kill(free.process.command.Process.Pid, syscall.SIGKILL))
+		first.slots <- free
 		answers, err := s.Play(context.Background(), asked)
 		require.NoError(t, err)
 		if turn == 3 || answers[0].Done {

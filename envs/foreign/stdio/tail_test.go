@@ -29,11 +29,12 @@ func TestStandardErrorHasARate(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	took := time.Since(began)
-	process := <-p.slots
-	process.log.Lock()
-	written, kept := process.log.written, len(process.log.kept)
-	process.log.Unlock()
-	p.slots <- process
+	slot := <-p.slots
+	log := slot.process.log
+	log.Lock()
+	written, kept := log.written, len(log.kept)
+	log.Unlock()
+	p.slots <- slot
 	require.Greater(t, written, int64(logBurst), "it wrote more than is taken at once")
 	require.LessOrEqual(t, kept, logBytes)
 	least := time.Duration(float64(standin.ChatterBytes-logBurst-1<<20) / logRate * float64(time.Second))

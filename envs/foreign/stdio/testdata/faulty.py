@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""A walk with one fault each, which the spec's option names."""
+"""A walk with a fault, which the spec's option names."""
 import os
 import time
 
 from reprise_env import Environment, run
+
+
+BEGUN = {}
 
 
 class Walk(Environment):
@@ -16,6 +19,7 @@ class Walk(Environment):
 
     def reset(self, instance, chance):
         self.at = instance % 5
+        self.begun = BEGUN[instance, chance] = BEGUN.get((instance, chance), 0) + 1
         return f"at {self.at}"
 
     def step(self, action):
@@ -25,6 +29,8 @@ class Walk(Environment):
         if self.fault == "print":
             print("step done")
             os.write(1, b"step done\n")
+        if self.fault == "begun":  # how often this process began the episode, in the text alone
+            return f"at {self.at}", 0, False, False, f"begun {'once' if self.begun == 1 else 'again'}"
         if self.fault == "clock":
             return f"at {self.at}", time.perf_counter()
         if self.fault == "shared":  # what is kept from one request to the next
