@@ -55,7 +55,8 @@ Tokens are those of the run's tokenizer: --model names the model, as policy.from
 names the run's spec, whose options, protocol, turns and lengths then count too.
 
 The processes get PATH, HOME and a few more of this program's environment variables, and
-PYTHONHASHSEED, which differs between the two. docs/own-environments.md has the protocol.`,
+PYTHONHASHSEED, which differs between the two. docs/own-environments.md has the protocol, and the
+Python package reprise-env (pip install ./envs/foreign/python), which speaks it.`,
 		Example: `  reprise env check guess --env-process guess=./docs/own/guess.py
   reprise env check guess --env-process guess=./guess.py --options '{"most":20}'
   reprise env check guess --env-process guess=./guess.py --spec guess.json
