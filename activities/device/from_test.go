@@ -106,6 +106,55 @@ func TestFrom(t *testing.T) {
 	}
 }
 
+// Retention leaves the snapshot that a fork begins with, and the manifests say the same as without a fork.
+func TestForkKeepsItsSnapshot(t *testing.T) {
+	t.Parallel()
+	edits := []string{"iterations=4", "snapshot.every=1", "snapshot.retain=1", "evaluation.every=0"}
+	alone := begun(t, "source", tinySpec(t, edits...))
+	for range 3 {
+		alone.iterate(t)
+	}
+	snapshot := func(r *testRun, n int) bool {
+		t.Helper()
+		_, err := r.store.Stat(t.Context(), r.commits[n].Snapshot.Files["model.safetensors"].Key)
+		if err != nil {
+			require.ErrorIs(t, err, store.ErrNotFound)
+		}
+		return err == nil
+	}
+	source := begun(t, "source", tinySpec(t, edits...))
+	source.iterate(t)
+	fork := source.fork(t, "fork", append([]string{`from={"run":"source","iteration":0}`, "seed=9"}, edits...)...)
+	source.restore(t, activities.RestoreInput{Version: source.version(), Head: source.head})
+	for range 2 {
+		source.iterate(t)
+	}
+	require.Equal(t, *alone.head, *source.head, "the same bytes with a fork and without")
+	require.Equal(t, []bool{false, false, true}, []bool{snapshot(alone, 0), snapshot(alone, 1), snapshot(alone, 2)})
+	require.Equal(t, []bool{true, false, true}, []bool{snapshot(source, 0), snapshot(source, 1), snapshot(source, 2)})
+	source.forget(t)
+	require.Zero(t, source.forkRestore(t, fork).Telemetry.Recomputed, "nothing is rebuilt from batches")
+	report, err := store.Verify(t.Context(), source.store, "source", nil)
+	require.NoError(t, err)
+	require.True(t, report.OK(), "%v", report.Problems)
+
+	kept, err := store.KeptForForks(t.Context(), source.store, "source")
+	require.NoError(t, err)
+	require.Equal(t, map[string]bool{source.commits[0].Snapshot.Dir: true}, kept)
+	// A retried commit deletes no more, until the fork is removed.
+	retry := func() {
+		_, err := source.Host.Commit(t.Context(), source.commits[1])
+		require.NoError(t, err)
+	}
+	retry()
+	require.True(t, snapshot(source, 0))
+	require.NoError(t, source.store.Put(t.Context(), store.ForksDir("source")+"/damaged.json", []byte("{"), store.PutOptions{}))
+	_, err = store.MarkRemoved(t.Context(), source.store, store.RunDir("fork"), store.Removed{Kind: "run", ID: "fork"})
+	require.NoError(t, err)
+	retry()
+	require.False(t, snapshot(source, 0))
+}
+
 // recording is a store that remembers which objects were read.
 type recording struct {
 	store.Store

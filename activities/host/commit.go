@@ -28,7 +28,7 @@ func (h *Host) Commit(ctx context.Context, in activities.CommitInput) (_ activit
 	if err != nil {
 		return activities.CommitResult{}, err
 	}
-	if err := h.bury(ctx, m.Tombstones); err != nil {
+	if err := h.bury(ctx, m.Run, m.Tombstones); err != nil {
 		return activities.CommitResult{}, err
 	}
 	took := activities.Telemetry{Seconds: time.Since(start).Seconds()}

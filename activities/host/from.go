@@ -13,8 +13,8 @@ import (
 
 // from finds the iteration of another run that a run is forked from. The two share what
 // version 0 is made of; all else may differ. policy is the spec's, with the adapters that
-// the other run started with; document is what a person wrote.
-func (h *Host) from(ctx context.Context, t spec.Train, document []byte) (_ *activities.Head, policy spec.Policy, err error) {
+// the other run started with; document is what a person wrote. id is the fork's.
+func (h *Host) from(ctx context.Context, id string, t spec.Train, document []byte) (_ *activities.Head, policy spec.Policy, err error) {
 	policy = t.Policy
 	f := *t.From
 	if err := store.RefuseRemoved(ctx, h.Store, f.Run); err != nil {
@@ -60,6 +60,9 @@ func (h *Host) from(ctx context.Context, t spec.Train, document []byte) (_ *acti
 	}
 	if found.Snapshot != nil {
 		out.Snapshot = found.Snapshot.Version
+		if err := store.KeepFor(ctx, h.Store, id, *found.Snapshot); err != nil {
+			return nil, policy, fmt.Errorf("from: %w", err)
+		}
 	}
 	for _, link := range found.Again {
 		out.Passes += max(len(link.Manifest.Passes)-1, 0)

@@ -64,7 +64,7 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 		// run that it came from is not read again.
 		base, imported = head.Base, true
 	} else if t.From != nil {
-		if from, t.Policy, err = h.from(ctx, t, in.Spec); err != nil {
+		if from, t.Policy, err = h.from(ctx, in.Run, t, in.Spec); err != nil {
 			return activities.ResolveResult{}, err
 		}
 		base, imported = from.Base, true

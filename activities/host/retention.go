@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
@@ -88,10 +89,20 @@ func expired(t spec.Train, newest int, older []*store.SnapshotRef) []*store.Snap
 	return nil
 }
 
-// bury removes what tombstones name. It comes after the commit that says so, and a
-// retried commit does it again.
-func (h *Host) bury(ctx context.Context, tombstones []store.Tombstone) error {
+// bury removes what tombstones name, but for a snapshot that a fork begins with: whether there are forks is in no manifest.
+// It comes after the commit that says so, and a retried commit does it again.
+func (h *Host) bury(ctx context.Context, id string, tombstones []store.Tombstone) error {
+	if len(tombstones) == 0 {
+		return nil
+	}
+	kept, err := store.KeptForForks(ctx, h.Store, id)
+	if err != nil {
+		return fmt.Errorf("retention: %w", err)
+	}
 	for _, t := range tombstones {
+		if kept[path.Dir(t.Key)] {
+			continue
+		}
 		if err := h.Store.Delete(ctx, t.Key); err != nil {
 			return fmt.Errorf("retention: remove %s: %w", h.Store.Location(t.Key), err)
 		}
