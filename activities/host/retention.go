@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"path"
 
@@ -15,8 +14,9 @@ import (
 // tombstones are the files of snapshots that retention removes with a commit: a
 // function of the chain and the spec, so that a retried commit says the same. Only an
 // iteration that has a snapshot removes older ones. Snapshots on a branch that a
-// rollback abandoned stay, and so do those at which a branch began under other programs:
-// no version before them can be rebuilt any more.
+// rollback abandoned stay, and so does the newest one at or before the version at which a
+// branch began: under other programs no version before it can be rebuilt any more, and what
+// was abandoned is compared with what came instead.
 func (h *Host) tombstones(ctx context.Context, t spec.Train, in activities.CommitInput) ([]store.Tombstone, error) {
 	if t.Snapshot.Retain == 0 || in.Snapshot == nil || in.Parent == nil {
 		return nil, nil
@@ -26,16 +26,13 @@ func (h *Host) tombstones(ctx context.Context, t spec.Train, in activities.Commi
 		return nil, fmt.Errorf("retention: %w", err)
 	}
 	gone := expired(t, in.Snapshot.Version, older)
-	adopted, err := adoptedSince(ctx, h.Store, *in.Parent, gone)
+	forks, err := forkPoints(ctx, h.Store, in, gone)
 	if err != nil {
 		return nil, fmt.Errorf("retention: %w", err)
 	}
-	if in.Opened != nil && in.Opened.Adopted != nil {
-		adopted[in.StateBefore] = true
-	}
 	var out []store.Tombstone
 	for _, s := range gone {
-		if adopted[s.State] {
+		if begins(s, older, forks) {
 			continue
 		}
 		for _, name := range run.SortedKeys(s.Files) {
@@ -46,15 +43,18 @@ func (h *Host) tombstones(ctx context.Context, t spec.Train, in activities.Commi
 	return out, nil
 }
 
-// adoptedSince are the states of the snapshots at which a branch of the chain that ends at
-// head began under other programs, back to the oldest of the given ones.
-func adoptedSince(ctx context.Context, s store.Store, head store.Ref, gone []*store.SnapshotRef) (map[string]bool, error) {
-	out := map[string]bool{}
+// forkPoints are the versions at which branches of the chain that a commit ends began, back to the oldest of the given
+// snapshots.
+func forkPoints(ctx context.Context, s store.Store, in activities.CommitInput, gone []*store.SnapshotRef) ([]int, error) {
+	var out []int
 	if len(gone) == 0 {
-		return out, nil
+		return nil, nil
+	}
+	if in.Opened != nil {
+		out = append(out, in.Iteration)
 	}
 	oldest := gone[len(gone)-1].Version
-	for link, err := range store.Walk(ctx, s, head) {
+	for link, err := range store.Walk(ctx, s, *in.Parent) {
 		if err != nil {
 			return nil, err
 		}
@@ -62,17 +62,26 @@ func adoptedSince(ctx context.Context, s store.Store, head store.Ref, gone []*st
 		if m.Iteration < oldest {
 			break
 		}
-		var opened activities.Opened
 		if m.Opened != nil {
-			if err := json.Unmarshal(m.Opened, &opened); err != nil {
-				return nil, fmt.Errorf("why branch %d was opened: %w", m.Branch, err)
-			}
-		}
-		if opened.Adopted != nil {
-			out[m.StateBefore] = true
+			out = append(out, m.Iteration) // the version before it
 		}
 	}
 	return out, nil
+}
+
+// begins reports whether a snapshot is the newest one at or before a fork point. all are newest first.
+func begins(s *store.SnapshotRef, all []*store.SnapshotRef, forks []int) bool {
+	for _, version := range forks {
+		for _, one := range all {
+			if one.Version <= version {
+				if one == s {
+					return true
+				}
+				break
+			}
+		}
+	}
+	return false
 }
 
 // expired are the snapshots that are not kept, of those before the newest version,

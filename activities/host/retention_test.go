@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// The snapshot at which a branch began under other programs is never removed: what follows
-// could not be rebuilt without it.
+// The newest snapshot at or before the version at which a branch began is never removed: after a rollback, and under other
+// programs, without which what follows could not be rebuilt.
 func TestRetentionKeepsForkPoint(t *testing.T) {
 	s := store.NewMemory()
 	put := func(kind string, n int) store.Ref {
@@ -30,6 +30,7 @@ func TestRetentionKeepsForkPoint(t *testing.T) {
 		return &store.SnapshotRef{Version: version, Dir: "runs/r", State: fmt.Sprint("s", version), Files: map[string]store.Ref{"model": put("model", version)}}
 	}
 	var head *store.Ref
+	next := 0
 	commit := func(branch, iteration int, opened *activities.Opened) {
 		m := &store.Manifest{
 			Run: "r", Branch: branch, Iteration: iteration, Parent: head, Spec: spare, Base: store.ModelRef{Name: "starter", Dir: "models/a", Digest: spare.Digest, Files: map[string]store.Ref{"model": spare}},
@@ -44,7 +45,7 @@ func TestRetentionKeepsForkPoint(t *testing.T) {
 		}
 		ref, err := store.CommitManifest(t.Context(), s, m)
 		require.NoError(t, err)
-		head = &ref
+		head, next = &ref, iteration+1
 	}
 	commit(0, 0, nil)
 	commit(0, 1, nil)
@@ -53,7 +54,7 @@ func TestRetentionKeepsForkPoint(t *testing.T) {
 	h := &Host{Store: s}
 	train := spec.Train{Collapse: collapse.Defaults(), Snapshot: spec.Snapshot{Every: 1, Retain: 1}}
 	removed := func(opened *activities.Opened) (out []string) {
-		gone, err := h.tombstones(t.Context(), train, activities.CommitInput{Parent: head, Iteration: 4, StateBefore: "s4", Snapshot: snapshot(5), Opened: opened})
+		gone, err := h.tombstones(t.Context(), train, activities.CommitInput{Parent: head, Iteration: next, Snapshot: snapshot(next + 1), Opened: opened})
 		require.NoError(t, err)
 		for _, g := range gone {
 			out = append(out, g.Key)
@@ -68,4 +69,25 @@ func TestRetentionKeepsForkPoint(t *testing.T) {
 	}
 	require.Equal(t, keys(4, 3, 1), removed(nil), "version 2 is a fork point")
 	require.Equal(t, keys(3, 1), removed(&activities.Opened{Adopted: &activities.Adopted{}}), "and so is 4, where this one opens a branch")
+	require.Equal(t, keys(3, 1), removed(&activities.Opened{Iteration: 3}), "a rollback's too")
+	commit(2, 4, &activities.Opened{Iteration: 3})
+	require.Equal(t, keys(5, 3, 1), removed(nil), "of both branches")
+}
+
+// A branch may begin between two snapshots: then it is rebuilt from the one before.
+func TestBegins(t *testing.T) {
+	all := []*store.SnapshotRef{{Version: 16}, {Version: 12}, {Version: 8}, {Version: 4}}
+	kept := func(forks ...int) (out []int) {
+		for _, s := range all {
+			if begins(s, all, forks) {
+				out = append(out, s.Version)
+			}
+		}
+		return out
+	}
+	require.Empty(t, kept())
+	require.Equal(t, []int{12}, kept(12))
+	require.Equal(t, []int{8}, kept(11))
+	require.Equal(t, []int{16, 8}, kept(11, 8, 10, 99))
+	require.Empty(t, kept(3), "it began before all of them")
 }

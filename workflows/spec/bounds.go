@@ -51,3 +51,7 @@ const (
 	formatRate        = 3e-5
 	formatAdapterRate = 1e-3
 )
+
+// keptSnapshots is how many snapshots a run of another policy than the starter keeps: a snapshot of a published model has
+// gigabytes, and with two the newest one may be damaged.
+const keptSnapshots = 2

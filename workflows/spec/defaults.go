@@ -323,8 +323,9 @@ func described() []*rule {
 
 		{path: "snapshot.every", typ: typeInteger, value: 10, span: between(1, 1_000_000), source: fromOurs,
 			doc: "Iterations between snapshots of the full training state; the last iteration always has one. A committed iteration without a snapshot is not lost: its update is recomputed from the batches. If it is left out for a pretrained model, the start of the run writes down the least number with which snapshots take at most 5 % of the time, by an estimate for an H100."},
-		{path: "snapshot.retain", typ: typeInteger, value: 0, span: between(0, 1_000_000), source: fromOurs + ": all; RAGEN-2 keeps one",
-			doc: "How many of the newest snapshots are kept; 0 keeps all. One snapshot at or before the earliest iteration that a detector may roll back to is always kept. The manifest lists the removed ones, and any version can still be rebuilt from the batches."},
+		{path: snapshotRetain, typ: typeInteger, starter: 0, loaded: keptSnapshots, decided: fmt.Sprintf("%d (0 with `update.reference_every`)", keptSnapshots),
+			span: between(0, 1_000_000), source: fromOurs + "; RAGEN-2 keeps one",
+			doc: "How many of the newest snapshots are kept; 0 keeps all. Always kept are one at or before the earliest iteration that a detector may roll back to, the newest one at or before each version at which a branch began, and those that a fork of the run (`from`) begins with. The manifest lists the removed ones, and any version can still be rebuilt from the batches."},
 
 		{path: "evaluation.every", typ: typeInteger, value: 10, span: between(0, 1_000_000), source: fromRagen,
 			doc: "Iterations between evaluations; the first policy and the last are evaluated too. 0 turns evaluation off."},

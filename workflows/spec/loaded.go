@@ -15,6 +15,9 @@ func (d *decoder) loaded(t *Train) {
 	if !d.written(dropFlat) {
 		t.Selection.DropFlat = t.Credit.algorithm().DropsFlat && t.Rollout.GroupSize > 1 && !t.Update.Supervised.On()
 	}
+	if !d.written(snapshotRetain) && t.Update.ReferenceEvery > 0 {
+		t.Snapshot.Retain = 0 // a reference is a snapshot that stays
+	}
 	d.warmStart(t)
 	own := t.Collapse
 	t.Collapse = own.Filled()
@@ -89,7 +92,7 @@ func (t Train) WarmStartByDefault(document []byte) bool {
 var (
 	policyDefaults  = []string{WarmStartSteps, warmStartRows, warmStartRate, warmStartDemonstrations}
 	changedDefaults = append([]string{
-		dropFlat, prefill, wording, stopAt, "update.entropy_coefficient",
+		dropFlat, prefill, wording, stopAt, "update.entropy_coefficient", snapshotRetain,
 		"collapse.no_signal", "collapse.no_format", "collapse.entropy_uniform", "collapse.tool_calls", "collapse.echo_trap",
 	}, policyDefaults...)
 )

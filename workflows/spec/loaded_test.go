@@ -105,6 +105,21 @@ func TestFlatGroupsAndEntropyOfPublishedModels(t *testing.T) {
 	}
 }
 
+// Two snapshots of a published model stay, all of a starter, and all where some are references.
+func TestSnapshotsOfPublishedModels(t *testing.T) {
+	const bandit, published = `{"environment":{"name":"bandit"}`, `,"policy":{"from":"hf:a/b"}`
+	for document, want := range map[string]int{
+		bandit + `}`:                                     0,
+		bandit + `,"snapshot":{"retain":3}}`:             3,
+		bandit + published + `}`:                         2,
+		bandit + published + `,"snapshot":{"retain":0}}`: 0,
+		bandit + published + `,"snapshot":{"retain":1}}`: 1,
+		bandit + published + `,"update":{"kl_in":"loss","reference_every":6},"snapshot":{"every":3}}`: 0,
+	} {
+		require.Equal(t, want, decode(t, document).Snapshot.Retain, document)
+	}
+}
+
 // A run that began under earlier defaults goes on with them, and with what its document writes.
 func TestDefaultsOfAnEarlierSpec(t *testing.T) {
 	const document = `{"environment":{"name":"bandit"},"policy":{"from":"hf:a/b","warm_start":{"rows":4}},"update":{"entropy_coefficient":0.5}}`
@@ -112,6 +127,7 @@ func TestDefaultsOfAnEarlierSpec(t *testing.T) {
 	before.Policy.WarmStart = spec.WarmStart{Steps: 0, Rows: 128, LearningRate: 1e-5, Demonstrations: 1, Seed: 1}
 	before.Update.EntropyCoefficient, before.Selection.DropFlat = 0.001, false
 	before.Rollout.Protocol, before.Rollout.StopAt, before.Rollout.Prefill = "reprise", nil, ""
+	before.Snapshot.Retain = 0
 	before.Evaluation.Suites[0].Protocol, before.Evaluation.Suites[0].StopAt = "reprise", nil
 	got := now.WithDefaultsOf(before, []byte(document))
 	require.Equal(t, "policy.warm_start.rows: 128, and 4\nupdate.entropy_coefficient: 0.001, and 0.5", strings.TrimSpace(spec.Diff(before, got).String()))

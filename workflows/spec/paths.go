@@ -16,6 +16,7 @@ const (
 	wording         = "rollout.protocol"
 	stopAt          = "rollout.stop_at"
 	supervisedShare = "update.supervised.share"
+	snapshotRetain  = "snapshot.retain"
 	// firstTurn is a knob only where the spec gives it.
 	firstTurn = "update.kl_first_turn"
 )

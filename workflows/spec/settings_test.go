@@ -164,6 +164,7 @@ update.dual_clip: 0, and 3
 update.entropy_coefficient: 0.001, and 0
 update.micro_batch: 16, and 4
 critic.learning_rate: 0.001, and 0.00001
+snapshot.retain: 0, and 2
 evaluation.instances: 64, and 256
 evaluation.suites[0].environment.options.high: 0.25, and nothing
 evaluation.suites[0].environment.options.names: ["a","b"], and ["b","a"]
