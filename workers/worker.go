@@ -158,8 +158,16 @@ func Run(ctx context.Context, o Options) error {
 	if o.Faults != nil {
 		o.Store = o.Faults.Store(o.Store)
 	}
-	o.Store = store.NewCache(o.Store, cacheBytes)
+	cache := store.NewCache(o.Store, cacheBytes)
+	o.Store = cache
 	p := &process{Options: o, fatal: make(chan error, 8), endings: make(chan *device.Ending, 8)}
+	cache.Rewritten = func(ref store.Ref, damage error) {
+		o.Logger.Warn("an object was damaged in the bucket; no manifest names it, so it is written again",
+			zap.String("key", ref.Key), zap.Error(damage))
+		if p.metrics != nil {
+			p.metrics.Rewritten()
+		}
+	}
 	defer func() { // after the workers have stopped, so that no answer is cut off
 		if p.closeEnvironments != nil {
 			p.closeEnvironments()

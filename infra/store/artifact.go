@@ -109,7 +109,8 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 // contested (409) or gone (an upload that somebody aborted), although nothing is there
 // when it is read. Then the other request was a deletion or is not visible yet, and the
 // PUT is made again, as [Commit] does. After as many attempts that is [ErrConflict], for
-// the caller to retry; [ErrNotFound] would say that a committed artifact is gone.
+// the caller to retry; [ErrNotFound] would say that a committed artifact is gone. A damaged object that no manifest names is
+// deleted, and written again.
 func settle(ctx context.Context, s Store, ref Ref, put func() error) (Ref, error) {
 	pause := commitPause
 	var last error
@@ -125,6 +126,15 @@ func settle(ctx context.Context, s Store, ref Ref, put func() error) (Ref, error
 		err = VerifyArtifact(ctx, s, ref)
 		if err == nil {
 			return ref, nil
+		}
+		if errors.Is(err, ErrAltered) {
+			dropped, dropErr := dropDamaged(ctx, s, ref, err)
+			if dropErr != nil {
+				return Ref{}, fmt.Errorf("compare with what is stored: %w", dropErr)
+			}
+			if dropped {
+				continue
+			}
 		}
 		if !errors.Is(err, ErrNotFound) {
 			return Ref{}, fmt.Errorf("compare with what is stored: %w", err)

@@ -15,6 +15,8 @@ import (
 type Cache struct {
 	Store
 	limit int64
+	// Rewritten, unless nil, is told of an artifact that was damaged in the bucket, that no manifest named, and that is written again.
+	Rewritten func(ref Ref, damage error)
 
 	mu    sync.Mutex
 	bytes int64
@@ -61,6 +63,12 @@ func keep(s Store, ref Ref, body []byte) {
 func nameOf(ref Ref) Ref {
 	ref.Content = ""
 	return ref
+}
+
+func (c *Cache) rewritten(ref Ref, damage error) {
+	if c.Rewritten != nil {
+		c.Rewritten(ref, damage)
+	}
 }
 
 func (c *Cache) recall(ref Ref) []byte {

@@ -138,9 +138,16 @@ func TestArtifacts(t *testing.T) {
 		_, err = store.GetArtifact(ctx, s, store.Ref{Key: "x", Digest: ref.Digest, Size: 1 << 40})
 		require.ErrorIs(t, err, store.ErrTooLarge)
 
-		// An artifact that was damaged is noticed by whoever writes it again.
+		// An artifact that was damaged is noticed by whoever writes it again, and written again where no manifest names it.
 		require.NoError(t, s.Put(ctx, ref.Key, append([]byte("X"), body[1:]...), store.PutOptions{}))
-		_, err = store.PutArtifact(ctx, s, "runs/r/b0/iterations/000000", "turn-1.generate", "parquet", body)
+		again, err = store.PutArtifact(ctx, s, "runs/r/b0/iterations/000000", "turn-1.generate", "parquet", body)
+		require.NoError(t, err)
+		require.Equal(t, ref, again)
+		require.NoError(t, store.VerifyArtifact(ctx, s, ref))
+		apart, err := store.PutArtifact(ctx, s, "d", "n", "bin", body)
+		require.NoError(t, err)
+		require.NoError(t, s.Put(ctx, apart.Key, append([]byte("X"), body[1:]...), store.PutOptions{}))
+		_, err = store.PutArtifact(ctx, s, "d", "n", "bin", body)
 		require.ErrorIs(t, err, store.ErrAltered)
 
 		// Files.

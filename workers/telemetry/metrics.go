@@ -40,6 +40,7 @@ type Metrics struct {
 	devices   prometheus.Counter
 	rebuilt   prometheus.Counter
 	committed prometheus.Counter
+	rewritten prometheus.Counter
 
 	iteration *prometheus.GaugeVec            // run
 	branch    *prometheus.GaugeVec            // run
@@ -100,6 +101,7 @@ func New(o Options) *Metrics {
 	m.devices = counter("lost_devices_total", "Sessions of runs that ended with their device, as seen where workflows decide.").WithLabelValues()
 	m.rebuilt = counter("recomputed_updates_total", "Updates applied again to rebuild a policy, or begun again after some of their pieces were lost.").WithLabelValues()
 	m.committed = counter("iterations_total", "Iterations committed here.").WithLabelValues()
+	m.rewritten = counter("rewritten_objects_total", "Objects that were damaged in the bucket, that no manifest names, and that were written again.").WithLabelValues()
 	for _, f := range figures {
 		m.figures[f.metric] = gauge(f.name, f.help+" Manifests call it "+f.metric+".", "run")
 	}
@@ -120,6 +122,9 @@ func (m *Metrics) Handler() http.Handler {
 
 // Temporal takes the SDK's own metrics: give it to the client that the workers use.
 func (m *Metrics) Temporal() client.MetricsHandler { return &sdkHandler{sdk: m.sdk} }
+
+// Rewritten counts an object that was damaged in the bucket and is written again.
+func (m *Metrics) Rewritten() { m.rewritten.Inc() }
 
 // Device says which device this process has, where the programs come from that it has
 // built, and for how long each of its devices has worked.

@@ -165,6 +165,7 @@ func as[R any](answer any) (R, error) {
 
 // tellDevice tells of a worker with two devices.
 func tellDevice(m *Metrics) {
+	m.Rewritten()
 	m.Device("cpu-1", func() model.Built { return model.Built{Compiled: 2, Loaded: 6, CacheFaults: 1} },
 		func() []time.Duration { return []time.Duration{2 * time.Second, 1500 * time.Millisecond} })
 }
@@ -202,6 +203,7 @@ func TestIteration(t *testing.T) {
 		`reprise_step_part_seconds_total{part="cached",step="restore"}`:  0.25,
 		`reprise_programs_total{from="compiler"}`:                        2,
 		`reprise_programs_total{from="cache"}`:                           6,
+		`reprise_rewritten_objects_total`:                                1,
 		`reprise_program_cache_faults_total`:                             1,
 		`reprise_device_busy_seconds_total{device="0"}`:                  2,
 		`reprise_device_busy_seconds_total{device="1"}`:                  1.5,
