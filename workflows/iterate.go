@@ -157,6 +157,7 @@ func (t *train) committed(ctx workflow.Context, it *iteration.Iteration) {
 	t.Next, t.here = n+1, t.here+1
 	t.act(n, it.Detected)
 	t.attributes(ctx)
+	t.memo(ctx)
 	t.sweep.spends(t.costsCommitted())
 	t.sweep.committed(ctx, t, it.Evaluations)
 	t.show(ctx, fmt.Sprintf("iteration %d committed", n))

@@ -22,6 +22,22 @@ var (
 	attributeSuccess     = temporal.NewSearchAttributeKeyFloat64("RepriseSuccess")
 )
 
+// MemoManifest is the memo's field that names the newest manifest: reprise verify compares it with what is stored.
+const MemoManifest = "manifest"
+
+// manifestInMemo: each commit writes its manifest into the run's memo.
+var manifestInMemo = changed("manifest-in-memo", "v0.1.0", "a commit is followed by an upsert of the memo")
+
+// memo names the manifest that was committed last.
+func (t *train) memo(ctx workflow.Context) {
+	if !manifestInMemo.holds(ctx) {
+		return
+	}
+	if err := workflow.UpsertMemo(ctx, map[string]any{MemoManifest: t.Head.Manifest}); err != nil {
+		workflow.GetLogger(ctx).Warn("memo was not set", "error", err)
+	}
+}
+
 const (
 	// waitingForDevice is the phase in which a person may need to act.
 	waitingForDevice = "waiting for a device"

@@ -73,7 +73,7 @@ var inside = map[string]string{
 	"foreign.ErrFlood": "activities.ErrEnvironment", "foreign.ErrExited": "asked again, then activities.ErrEnvironment",
 	"spec.ErrNotLinked": "a worker that has the method takes it", "store.ErrExists": "the object is compared", "canon.ErrInvalid": "a defect",
 	"hub.ErrRefused": "wrapped with ErrModelInvalid at import", "pretrained.ErrAltered": "a command", "run.ErrNoReport": "the report is left out",
-	"iterations.ErrFormat": "a command", "train.ErrTry": "a command", "stack.ErrID": "a command", "command.ErrSilent": "a command",
+	"iterations.ErrFormat": "a command", "train.ErrTry": "a command", "stack.ErrID": "a command", "runs.ErrNoMemo": "a command", "command.ErrSilent": "a command",
 	"codec.ErrKeyFile": "a start", "codec.ErrUnreadable": "the SDK's converter: the task fails and is tried again",
 	"dev.ErrNoTool": "a start", "dev.ErrRunning": "a start", "dev.ErrPortInUse": "a start", "dev.ErrNoState": "a start", "connect.ErrSettings": "a start",
 	"bucket.ErrRefused": "a command",

@@ -90,3 +90,16 @@ func TestOutageIsNotAbsence(t *testing.T) {
 }
 
 var errBlamed = fmt.Errorf("the run is blamed")
+
+// A commit that the bucket has confirmed and lost is not restored from a copy where it is the newest: the run continues before it.
+func TestLostCommitIsNamed(t *testing.T) {
+	s := store.NewMemory()
+	chain := makeRun(t, s, "run", 3)
+	require.NoError(t, s.Delete(t.Context(), chain[2].Ref.Key))
+	_, err := store.ReadManifest(t.Context(), s, chain[2].Ref)
+	require.ErrorIs(t, err, store.ErrNotFound)
+	require.ErrorContains(t, err, "the bucket has lost a commit: if it is the newest, start the run again")
+	head, err := store.Head(t.Context(), s, "run")
+	require.NoError(t, err)
+	require.Equal(t, chain[1].Ref, head.Ref)
+}

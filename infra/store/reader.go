@@ -6,6 +6,7 @@ import (
 	"errors"
 	"hash"
 	"io"
+	"strings"
 )
 
 // resumes is how often a read that broke off is taken up again.
@@ -62,6 +63,11 @@ func withRemedy(err error) error {
 	var gone *Error
 	if errors.As(err, &gone) && errors.Is(gone.Kind, ErrNotFound) && gone.Hint == "" {
 		said := *gone
+		if strings.HasSuffix(gone.Where, "/manifest.json") {
+			said.Hint = "the bucket has lost a commit: if it is the newest, start the run again, which continues after the one before, " +
+				"with the same bits; else restore the object from a copy; reprise verify lists all that is missing"
+			return &said
+		}
 		said.Hint = "restore the object from a copy and start the run again: it continues; reprise verify lists all that is missing"
 		return &said
 	}

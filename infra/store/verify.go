@@ -93,6 +93,19 @@ type Report struct {
 // OK says whether all that was committed is there and unaltered.
 func (r *Report) OK() bool { return len(r.Problems) == 0 }
 
+// CheckNewest adds a problem unless the manifest is there that somebody else than the store knows as the run's newest. A store that
+// has lost its newest commits looks whole by itself.
+func (r *Report) CheckNewest(ctx context.Context, s Store, newest Ref) error {
+	w := &walk{report: *r}
+	_, err := ReadManifest(ctx, s, newest)
+	if err != nil && !w.damage(newest, "newest manifest", "the run's memo", err) {
+		return fmt.Errorf("verify run %q: %w", r.Run, err)
+	}
+	r.Problems = w.report.Problems
+	sort.SliceStable(r.Problems, func(i, j int) bool { return r.Problems[i].Key < r.Problems[j].Key })
+	return nil
+}
+
 // Progress receives how far a long walk is: done of total objects and bytes. It is called
 // from several goroutines, one at a time; nil is fine.
 type Progress func(doneObjects, totalObjects int, doneBytes, totalBytes int64)

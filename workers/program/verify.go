@@ -18,6 +18,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/command"
+	"github.com/reprise-rl/reprise/workers/runs"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 
@@ -39,7 +40,9 @@ to an existing snapshot. Nothing is written. It distinguishes
   invalid       the object is not a valid manifest
   broken chain  undamaged objects that contradict each other
 
-and ends with status 1 if there is any damage.`,
+and ends with status 1 if there is any damage. Where Temporal can be reached, the newest
+manifest that the run has committed by its memo must be there: a bucket that has lost
+a commit looks whole otherwise. Where it cannot, the report says so.`,
 		Example: `  reprise verify bandit-1
   reprise verify bandit-1 --json | jq .problems`,
 		Args: oneWorkflow("RUN"),
@@ -48,25 +51,51 @@ and ends with status 1 if there is any damage.`,
 			if err != nil {
 				return err
 			}
-			return verifyRun(cmd.Context(), s, args[0], cmd.OutOrStdout(), newHashing(cmd.ErrOrStderr()), asJSON)
+			newest := func(ctx context.Context) (store.Ref, error) { return newestByMemo(ctx, &conn, args[0]) }
+			return verifyRun(cmd.Context(), s, args[0], newest, cmd.OutOrStdout(), newHashing(cmd.ErrOrStderr()), asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	conn.AddStoreFlags(cmd.Flags())
+	conn.AddTemporalFlags(cmd.Flags())
 	return cmd
 }
 
-// verifyRun verifies a run and prints the report. It returns command.ErrSilent if there is damage.
-func verifyRun(ctx context.Context, s store.Store, run string, out io.Writer, h *hashing, asJSON bool) error {
+// dialTimeout is how long verify tries to reach Temporal, which it can do without.
+const dialTimeout = 5 * time.Second
+
+// newestByMemo is the newest manifest of a run as Temporal has it.
+func newestByMemo(ctx context.Context, conn *stack.Connection, run string) (store.Ref, error) {
+	dialling, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	c, by, err := conn.TemporalDecoded(dialling)
+	if err != nil {
+		return store.Ref{}, err
+	}
+	defer c.Close()
+	return runs.NewestManifest(ctx, c, run, by)
+}
+
+// verifyRun verifies a run and prints the report. newest asks Temporal for the newest manifest. It returns command.ErrSilent if
+// there is damage.
+func verifyRun(ctx context.Context, s store.Store, run string, newest func(context.Context) (store.Ref, error),
+	out io.Writer, h *hashing, asJSON bool) error {
+	// Asked first: what is committed meanwhile is newer than the memo.
+	ref, memoErr := newest(ctx)
 	report, err := store.Verify(ctx, s, run, h.progress)
 	h.end()
 	if err != nil {
 		return err
 	}
+	said := "the run's memo in Temporal names " + ref.Key
+	if memoErr != nil {
+		said = "not compared with Temporal: " + memoErr.Error()
+	} else if err := report.CheckNewest(ctx, s, ref); err != nil {
+		return err
+	}
 	if asJSON {
-		err = printReportJSON(out, report)
+		err = printReportJSON(out, report, said)
 	} else {
-		err = printReport(out, report)
+		err = printReport(out, report, said)
 	}
 	if err == nil && !report.OK() {
 		err = command.ErrSilent
@@ -74,7 +103,7 @@ func verifyRun(ctx context.Context, s store.Store, run string, out io.Writer, h 
 	return err
 }
 
-func printReport(out io.Writer, r store.Report) error {
+func printReport(out io.Writer, r store.Report, temporal string) error {
 	var b strings.Builder
 	for _, branch := range r.Branches {
 		fmt.Fprintf(&b, "branch %d: ", branch.Branch)
@@ -103,6 +132,7 @@ func printReport(out io.Writer, r store.Report) error {
 	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
 		fmt.Fprintf(&b, "removed: %s, as tombstones say (%s); --json lists them\n", human.Plural(r.Reasons[reason], "object"), reason)
 	}
+	fmt.Fprintln(&b, human.Visible(temporal))
 	for _, p := range r.Problems {
 		fmt.Fprintln(&b, p)
 	}
@@ -149,15 +179,16 @@ func objectsJSON(objects []store.Object) []objectJSON {
 	return out
 }
 
-func printReportJSON(out io.Writer, r store.Report) error {
+func printReportJSON(out io.Writer, r store.Report, temporal string) error {
 	if r.Problems == nil {
 		r.Problems = []store.Problem{}
 	}
 	return printJSON(out, struct {
 		OK bool `json:"ok"`
 		store.Report
-		Orphans []objectJSON `json:"orphans,omitempty"`
-	}{r.OK(), r, objectsJSON(r.Orphans)})
+		Orphans  []objectJSON `json:"orphans,omitempty"`
+		Temporal string       `json:"temporal"`
+	}{r.OK(), r, objectsJSON(r.Orphans), temporal})
 }
 
 // hashing shows the progress of a verification: a bar in a terminal, otherwise a line

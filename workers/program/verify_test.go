@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -75,7 +76,7 @@ func TestVerifyPrintsBranches(t *testing.T) {
 		{Branch: 0, First: 0, Last: 7, Head: store.Ref{Key: "head"}},
 		{Branch: 1, First: 5, Last: 9, Parent: &store.Ref{Key: "runs/r/b0/iterations/000004/manifest.json"}, Opened: opened},
 		{Branch: 2, First: 6, Last: 6, Parent: &store.Ref{Key: "runs/r/b1/iterations/000005/manifest.json"}, Opened: json.RawMessage(`{"branch":1,"iteration":9}`)},
-	}, Reasons: map[string]int{"snapshots: retain 2": 16}}))
+	}, Reasons: map[string]int{"snapshots: retain 2": 16}}, "not compared"))
 	require.Contains(t, out.String(), `branch 1: iterations 5 to 9
   from   runs/r/b0/iterations/000004/manifest.json
   opened behind iteration 7 of branch 0: the gradient norm is not finite
@@ -128,9 +129,9 @@ func TestVerifyRun(t *testing.T) {
 			key := c.damage(t, s, links)
 
 			var out, progress bytes.Buffer
-			err := verifyRun(context.Background(), s, run, &out, &hashing{out: &progress}, false)
+			err := verifyRun(context.Background(), s, run, notReached, &out, &hashing{out: &progress}, false)
 			var outJSON bytes.Buffer
-			errJSON := verifyRun(context.Background(), s, run, &outJSON, newHashing(&progress), true)
+			errJSON := verifyRun(context.Background(), s, run, notReached, &outJSON, newHashing(&progress), true)
 			require.Equal(t, err, errJSON)
 			if c.kind == "" {
 				require.NoError(t, err)
@@ -165,7 +166,7 @@ func TestVerifyRun(t *testing.T) {
 		})
 	}
 
-	err := verifyRun(context.Background(), store.NewMemory(), "nobody", new(bytes.Buffer), newHashing(new(bytes.Buffer)), false)
+	err := verifyRun(context.Background(), store.NewMemory(), "nobody", notReached, new(bytes.Buffer), newHashing(new(bytes.Buffer)), false)
 	require.ErrorIs(t, err, store.ErrNotFound)
 	require.ErrorContains(t, err, "nobody")
 }
@@ -245,4 +246,43 @@ func TestCommitted(t *testing.T) {
 	_, err = store.GetArtifact(t.Context(), s, store.Ref{Key: "runs/run/x." + strings.Repeat("0", 12) + ".json", Digest: strings.Repeat("0", 64), Size: 1})
 	require.ErrorIs(t, err, store.ErrNotFound)
 	require.ErrorContains(t, err, "restore the object from a copy and start the run again")
+}
+
+// notReached is a Temporal server that cannot be reached.
+func notReached(context.Context) (store.Ref, error) {
+	return store.Ref{}, errors.New("connection refused")
+}
+
+// A bucket that has lost the newest commit looks whole by itself: what the run's memo names has to be there.
+func TestVerifyComparesWithTheMemo(t *testing.T) {
+	s := store.NewMemory()
+	links := storedRun(t, s, "r", 3)
+	verify := func(newest func(context.Context) (store.Ref, error)) (string, error) {
+		var out bytes.Buffer
+		err := verifyRun(t.Context(), s, "r", newest, &out, newHashing(new(bytes.Buffer)), false)
+		return out.String(), err
+	}
+	memo := func(context.Context) (store.Ref, error) { return links[2].Ref, nil }
+	out, err := verify(memo)
+	require.NoError(t, err)
+	require.Contains(t, out, "the run's memo in Temporal names runs/r/b0/iterations/000002/manifest.json\n")
+	out, err = verify(func(context.Context) (store.Ref, error) { return links[1].Ref, nil })
+	require.NoError(t, err, "a commit may be newer than the memo")
+	require.Contains(t, out, "is sound")
+
+	require.NoError(t, s.Delete(t.Context(), links[2].Ref.Key))
+	out, err = verify(notReached)
+	require.NoError(t, err)
+	require.Contains(t, out, "not compared with Temporal: connection refused\n")
+	out, err = verify(memo)
+	require.ErrorIs(t, err, command.ErrSilent)
+	require.Contains(t, out, "missing: runs/r/b0/iterations/000002/manifest.json (newest manifest of the run's memo): ")
+	require.Contains(t, out, "r is damaged: 1 problem")
+	other := links[1].Ref
+	other.Digest = strings.Repeat("0", 64)
+	out, err = verify(func(context.Context) (store.Ref, error) { return other, nil })
+	require.ErrorIs(t, err, command.ErrSilent)
+	require.Contains(t, out, "altered: runs/r/b0/iterations/000001/manifest.json (newest manifest of the run's memo): ")
+	_, err = verify(func(context.Context) (store.Ref, error) { return store.Ref{Key: "runs/r/x"}, nil })
+	require.Error(t, err, "a memo that names nothing")
 }

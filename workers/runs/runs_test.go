@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows"
 )
 
 // server answers as a Temporal server would: with pages of executions, of which a lookup
@@ -211,6 +215,29 @@ func TestStatus(t *testing.T) {
 	require.Equal(t, json.RawMessage(`{"iteration":3}`), answer)
 	_, err = Status(t.Context(), &server{}, "bandit-1", converter.GetDefaultDataConverter())
 	require.ErrorContains(t, err, "ask bandit-1 for its status (does a worker run?): no poller")
+}
+
+// The newest manifest of a run is what its memo says, whatever codec has encoded it; what says nothing is no error of the server.
+func TestNewestManifest(t *testing.T) {
+	want := store.Ref{Key: "runs/r/b0/iterations/000002/manifest.json", Digest: strings.Repeat("a", 64), Size: 7}
+	payload, err := converter.GetDefaultDataConverter().ToPayload(want)
+	require.NoError(t, err)
+	e := execution(t, "r", "Train", failed, 1, nil)
+	s := &server{pages: [][]*workflowpb.WorkflowExecutionInfo{{e}}}
+	by := converter.GetDefaultDataConverter()
+	_, err = NewestManifest(t.Context(), s, "r", by)
+	require.ErrorIs(t, err, ErrNoMemo)
+	require.ErrorContains(t, err, "nothing is committed yet")
+	e.Memo = &commonpb.Memo{Fields: map[string]*commonpb.Payload{workflows.MemoManifest: payload}}
+	got, err := NewestManifest(t.Context(), s, "r", by)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	payload.Data = []byte("{")
+	_, err = NewestManifest(t.Context(), s, "r", by)
+	require.ErrorContains(t, err, "read the memo of r")
+	_, err = NewestManifest(t.Context(), &server{}, "r", by)
+	require.ErrorIs(t, err, ErrNoMemo)
+	require.ErrorContains(t, err, `no workflow "r"`)
 }
 
 // A link in the details is its text and its URL in a terminal.
