@@ -155,12 +155,16 @@ func Run(ctx context.Context, o Options) error {
 	if o.HostSlots == 0 {
 		o.HostSlots = 8
 	}
+	fatal := make(chan error, 8)
+	if err := o.claim(ctx, o.Store, claimAgain, fatal); err != nil {
+		return err
+	}
 	if o.Faults != nil {
 		o.Store = o.Faults.Store(o.Store)
 	}
 	cache := store.NewCache(o.Store, cacheBytes)
 	o.Store = cache
-	p := &process{Options: o, fatal: make(chan error, 8), endings: make(chan *device.Ending, 8)}
+	p := &process{Options: o, fatal: fatal, endings: make(chan *device.Ending, 8)}
 	cache.Rewritten = func(ref store.Ref, damage error) {
 		o.Logger.Warn("an object was damaged in the bucket; no manifest names it, so it is written again",
 			zap.String("key", ref.Key), zap.Error(damage))

@@ -76,8 +76,8 @@ var inside = map[string]string{
 	"iterations.ErrFormat": "a command", "train.ErrTry": "a command", "stack.ErrID": "a command", "runs.ErrNoMemo": "a command", "command.ErrSilent": "a command",
 	"codec.ErrKeyFile": "a start", "codec.ErrUnreadable": "the SDK's converter: the task fails and is tried again",
 	"dev.ErrNoTool": "a start", "dev.ErrRunning": "a start", "dev.ErrPortInUse": "a start", "dev.ErrNoState": "a start", "connect.ErrSettings": "a start",
-	"bucket.ErrRefused": "a command",
-	"wheels.ErrNoPip":   "set-up", "wheels.ErrUnavailable": "set-up", "wheels.ErrWheel": "set-up", "plugin.ErrMissing": "a start", "plugin.ErrAltered": "a start",
+	"bucket.ErrRefused": "a command", "store.ErrOtherNamespace": "a start",
+	"wheels.ErrNoPip": "set-up", "wheels.ErrUnavailable": "set-up", "wheels.ErrWheel": "set-up", "plugin.ErrMissing": "a start", "plugin.ErrAltered": "a start",
 }
 
 // Every sentinel error of the module has one decision: whoever adds one decides what a run does with it.

@@ -63,13 +63,14 @@ type DoctorOptions struct {
 const checkTimeout = 20 * time.Second
 
 // Doctor checks everything that a run needs, in a fixed order: Temporal, its namespace
-// and search attributes, the S3 credentials, bucket, conditional PUT and checksums, and
-// the PJRT plugin. It writes nothing but a probe object, which it deletes, and what the
+// and search attributes, the S3 credentials, bucket, conditional PUT and checksums, whose
+// runs the bucket has, and the PJRT plugin. It writes nothing but a probe object, which it deletes, and what the
 // options allow.
 func (s *Settings) Doctor(ctx context.Context, options DoctorOptions) []Check {
 	var checks []Check
 	checks = append(checks, s.temporalChecks(ctx, options.Register)...)
-	checks = append(checks, s.bucketChecks(ctx)...)
+	bucket := s.bucketChecks(ctx)
+	checks = append(append(checks, bucket...), s.ownerCheck(ctx, bucket))
 	return append(checks, pluginCheck(options.Plugin, options.PluginDir))
 }
 

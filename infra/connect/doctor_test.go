@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/reprise-rl/reprise/infra/plugin"
+	"github.com/reprise-rl/reprise/infra/store"
 )
 
 // told turns the checks into a map and logs them.
@@ -34,7 +35,7 @@ func told(t *testing.T, checks []Check) map[string]Check {
 		}
 		found[check.Name] = check
 	}
-	require.Len(t, checks, 8)
+	require.Len(t, checks, 9)
 	return found
 }
 
@@ -100,27 +101,27 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 			environment: map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b",
 				plugin.Env: "/nowhere/plugin.so"},
 			want: map[string]Status{nameTemporal: Fail, nameNamespace: Skipped, nameAttributes: Skipped, nameCredentials: OK,
-				nameBucket: Fail, nameConditional: Skipped, nameChecksum: Skipped, "plugin": Fail},
+				nameBucket: Fail, nameConditional: Skipped, nameChecksum: Skipped, nameOwner: Skipped, "plugin": Fail},
 			says: map[string]string{nameTemporal: "127.0.0.1:1", nameBucket: "unavailable", "plugin": "/nowhere/plugin.so"},
 		},
 		"wrong names": {
 			arguments:   []string{"--address", shared.TemporalAddress(), "--namespace", "absent", "--s3-endpoint", endpoint, "--s3-bucket", "absent", "--s3-path-style"},
 			environment: map[string]string{"AWS_ACCESS_KEY_ID": s3.AccessKey, "AWS_SECRET_ACCESS_KEY": s3.SecretKey, "AWS_REGION": s3.Region},
 			want: map[string]Status{nameTemporal: OK, nameNamespace: Fail, nameAttributes: Skipped, nameCredentials: OK,
-				nameBucket: Fail, nameConditional: Skipped, nameChecksum: Skipped, "plugin": OK},
+				nameBucket: Fail, nameConditional: Skipped, nameChecksum: Skipped, nameOwner: Skipped, "plugin": OK},
 			says: map[string]string{nameNamespace: `"absent"`, nameBucket: "no such bucket"},
 		},
 		"wrong keys": {
 			arguments:   []string{"--address", shared.TemporalAddress(), "--s3-endpoint", endpoint, "--s3-bucket", s3.Bucket, "--s3-path-style"},
 			environment: map[string]string{"AWS_ACCESS_KEY_ID": s3.AccessKey, "AWS_SECRET_ACCESS_KEY": "wrong", "AWS_REGION": s3.Region},
 			want: map[string]Status{nameTemporal: OK, nameNamespace: OK, nameAttributes: OK, nameCredentials: OK,
-				nameBucket: Fail, nameConditional: Skipped, nameChecksum: Skipped, "plugin": OK},
+				nameBucket: Fail, nameConditional: Skipped, nameChecksum: Skipped, nameOwner: Skipped, "plugin": OK},
 			says: map[string]string{nameBucket: "access denied"},
 		},
 		"no bucket given": {
 			arguments: []string{"--address", shared.TemporalAddress()},
 			want: map[string]Status{nameTemporal: OK, nameNamespace: OK, nameAttributes: OK, nameCredentials: Fail,
-				nameBucket: Skipped, nameConditional: Skipped, nameChecksum: Skipped, "plugin": OK},
+				nameBucket: Skipped, nameConditional: Skipped, nameChecksum: Skipped, nameOwner: Skipped, "plugin": OK},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -182,6 +183,28 @@ func TestDoctorOnCarelessServer(t *testing.T) {
 	target, err := s.bucketTarget()
 	require.NoError(t, err)
 	require.Equal(t, Warn, target.checksumCheck(t.Context()).Status)
+}
+
+// The doctor says whose runs the prefix has, and refuses what a worker would refuse.
+func TestDoctorSaysWhoseRuns(t *testing.T) {
+	s := store.NewMemory()
+	check := ownerOf(t.Context(), s, "team")
+	require.Equal(t, OK, check.Status)
+	require.Contains(t, check.Detail, `ties it to its namespace (this one: "team")`)
+	for _, cluster := range []string{"c1", "c2"} {
+		_, _, err := store.Claim(t.Context(), s, store.Owner{Namespace: "team", Cluster: cluster})
+		require.NoError(t, err)
+	}
+	check = ownerOf(t.Context(), s, "team")
+	require.Equal(t, OK, check.Status)
+	require.Equal(t, `it has the runs of namespace "team" (memory:reprise.json), cluster c1; further clusters, as after the loss of a database: c2`, check.Detail)
+	check = ownerOf(t.Context(), s, "team2")
+	require.Equal(t, Fail, check.Status)
+	require.Contains(t, check.Detail, `and this is namespace "team2"`)
+	require.Contains(t, check.Advice, "--s3-prefix")
+	require.NoError(t, s.Delete(t.Context(), store.OwnerKey))
+	require.NoError(t, s.Put(t.Context(), store.OwnerKey, []byte("?"), store.PutOptions{}))
+	require.Equal(t, Fail, ownerOf(t.Context(), s, "team").Status)
 }
 
 // The doctor looks at the named plugin, not at the plugin that it would find.

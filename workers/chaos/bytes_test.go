@@ -148,3 +148,17 @@ func (l *lane) withStarterOf(s *scene) *lane {
 	}
 	return l
 }
+
+// holds copies the run of another lane, with its models, into this one: a prefix belongs to one namespace.
+func (l *lane) holds(other string) {
+	l.t.Helper()
+	from := l.open(other)
+	for _, prefix := range []string{store.RunDir(chaosRun) + "/", store.ModelPrefix} {
+		for o, err := range from.List(l.t.Context(), prefix) {
+			require.NoError(l.t, err)
+			b, _, err := store.ReadFixed(l.t.Context(), from, o.Key, 1<<30)
+			require.NoError(l.t, err)
+			require.NoError(l.t, l.store.Put(l.t.Context(), o.Key, b, store.PutOptions{}))
+		}
+	}
+}

@@ -202,8 +202,7 @@ func TestChaosTurnsEvaluate(t *testing.T) {
 	turns.reference(t)
 	l := newLane(t, sharedStack(t))
 	l.flags = turns.flags()
-	l.prefix = turns.lane // the run that is evaluated is the undisturbed one
-	l.store = l.open(l.prefix)
+	l.holds(turns.lane) // the run that is evaluated is the undisturbed one
 	evaluate := func(id string) (found string, objects Bytes) {
 		t.Helper()
 		_, err := l.cli("workflow", "start", "--type", "Evaluate", "--task-queue", "reprise", "--workflow-id", id, "--input",

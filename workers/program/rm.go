@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
@@ -58,10 +59,15 @@ what was removed, but for a replica of the bucket or its versions.`,
 			case err == nil:
 				defer c.Close()
 				r.open = openOn(c)
-				if ended { // another server, or a namespace that is gone
-					if _, err := r.open(cmd.Context(), args); err != nil {
-						r.open = nil
-					}
+				err := servesPrefix(cmd.Context(), c, namespaceOf(&conn), s)
+				if err == nil && ended { // a namespace that is gone
+					_, err = r.open(cmd.Context(), args)
+				}
+				if err != nil && !ended {
+					return fmt.Errorf("ask Temporal whether %s is open: %w", args[0], err)
+				}
+				if err != nil {
+					r.open = nil
 				}
 			case !ended:
 				return fmt.Errorf("ask Temporal whether %s is open: %w (if nobody works on it any longer, say so: --ended)", args[0], err)
@@ -74,6 +80,34 @@ what was removed, but for a replica of the bucket or its versions.`,
 	cmd.Flags().BoolVar(&r.asJSON, "json", false, "print JSON")
 	conn.AddTemporalFlags(cmd.Flags())
 	return cmd
+}
+
+func namespaceOf(conn *stack.Connection) string {
+	target, err := conn.Settings.TemporalTarget()
+	if err != nil {
+		return "" // it has been dialled with it
+	}
+	return target.Namespace
+}
+
+// servesPrefix refuses a server that does not know the runs of a bucket's prefix: it would say that none is open.
+func servesPrefix(ctx context.Context, c client.Client, namespace string, s store.Store) error {
+	owner, err := store.ReadOwner(ctx, s)
+	if err != nil || owner == nil {
+		return err
+	}
+	if owner.Namespace != namespace {
+		return fmt.Errorf("%s has the runs of namespace %q, and this is namespace %q (--namespace)", s.Location(""), owner.Namespace, namespace)
+	}
+	about, err := c.WorkflowService().GetClusterInfo(ctx, &workflowservice.GetClusterInfoRequest{})
+	if err != nil || owner.Cluster == "" || about.GetClusterId() == owner.Cluster {
+		return nil // a server that does not say is taken for the right one
+	}
+	further, err := store.ReadClusters(ctx, s)
+	if err != nil || slices.Contains(further, about.GetClusterId()) {
+		return err
+	}
+	return fmt.Errorf("no worker of this server has served %s (reprise doctor says whose runs it has; if nobody works on this one any longer, say so: --ended)", s.Location(""))
 }
 
 // openOn asks a server which workflows are open.

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/reprise-rl/reprise/infra/store"
@@ -95,8 +96,25 @@ func TestRemovedIsSaid(t *testing.T) {
 // answering is a server with one workflow, or none if it has no kind.
 type answering struct {
 	client.Client
-	kind   string
-	closed bool
+	kind    string
+	closed  bool
+	cluster string
+}
+
+func (a *answering) WorkflowService() workflowservice.WorkflowServiceClient {
+	return &clusterInfo{id: a.cluster}
+}
+
+type clusterInfo struct {
+	workflowservice.WorkflowServiceClient
+	id string
+}
+
+func (c *clusterInfo) GetClusterInfo(context.Context, *workflowservice.GetClusterInfoRequest, ...grpc.CallOption) (*workflowservice.GetClusterInfoResponse, error) {
+	if c.id == "" {
+		return nil, serviceerror.NewPermissionDenied("no", "")
+	}
+	return &workflowservice.GetClusterInfoResponse{ClusterId: c.id}, nil
 }
 
 func (a *answering) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
@@ -119,6 +137,23 @@ func (a *answering) QueryWorkflow(_ context.Context, _, _, kind string, _ ...any
 	}
 	payloads, err := converter.GetDefaultDataConverter().ToPayloads(map[string]int{"iteration": 3})
 	return client.NewValue(payloads), err
+}
+
+// A server that cannot know the runs of the prefix is not asked: it would say that none is open.
+func TestServesPrefix(t *testing.T) {
+	s := store.NewMemory()
+	serves := func(namespace, cluster string) error {
+		return servesPrefix(t.Context(), &answering{cluster: cluster}, namespace, s)
+	}
+	require.NoError(t, serves("team", "c1"), "no worker has served it")
+	for _, cluster := range []string{"c1", "c2"} {
+		_, _, err := store.Claim(t.Context(), s, store.Owner{Namespace: "team", Cluster: cluster})
+		require.NoError(t, err)
+		require.NoError(t, serves("team", cluster))
+	}
+	require.NoError(t, serves("team", ""))
+	require.ErrorContains(t, serves("other", "c1"), `has the runs of namespace "team", and this is namespace "other"`)
+	require.ErrorContains(t, serves("team", "c3"), "no worker of this server has served")
 }
 
 // A workflow that the server does not know is not open; one that it cannot say anything of is an error.
