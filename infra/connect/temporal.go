@@ -219,9 +219,10 @@ func (s *Settings) dial(ctx context.Context, t Target, logger *zap.Logger) (clie
 		DataConverter: t.Codec.DataConverter(), FailureConverter: t.Codec.FailureConverter(),
 		ConnectionOptions: client.ConnectionOptions{TLS: t.TLS, TLSDisabled: t.TLS == nil, GrpcCompression: t.compression()},
 	}
+	options.ConnectionOptions.DialOptions = []grpc.DialOption{withPlainHeaders()}
 	if t.TLS != nil {
 		anew := newReloading(t.TLS, func() (*tls.Config, error) { return s.tlsConfig(t.credentials != nil) }, logger)
-		options.ConnectionOptions.DialOptions = []grpc.DialOption{grpc.WithTransportCredentials(anew)}
+		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithTransportCredentials(anew))
 	}
 	c, err := client.DialContext(ctx, options)
 	if err != nil {

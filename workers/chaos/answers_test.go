@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/storetest"
 )
 
@@ -182,4 +183,23 @@ func (l *lane) resolved(run string) (ended bool, attempt int32) {
 		}
 	}
 	return false, attempt
+}
+
+// TestOddIDs starts runs whose ids no header of gRPC may carry: they are served as any other, and the program finds them.
+func TestOddIDs(t *testing.T) {
+	beside(t)
+	l := newLane(t, sharedStack(t))
+	l.worker(workerOptions{flags: []string{"--roles", "workflow,host"}})
+	for _, id := range []string{"naïve ✓", "tab\tand\x7f"} {
+		l.start(id, preset(t, "chaos", nil))
+		eventually(t, time.Minute, fmt.Sprintf("%q is resolved", id), func() error {
+			out, err := l.asks("status", id, "--json")
+			if err == nil && !strings.Contains(out, `"bandit"`) {
+				err = errors.New(out)
+			}
+			return err
+		})
+		_, err := l.store.Stat(t.Context(), store.SpecKey(id))
+		require.NoError(t, err)
+	}
 }

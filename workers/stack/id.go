@@ -3,22 +3,19 @@ package stack
 import (
 	"errors"
 	"fmt"
+	"unicode/utf8"
 )
 
-// ErrID is the kind of errors about a workflow id that no worker can serve.
+// ErrID is the kind of errors about a workflow id that no workflow can have.
 var ErrID = errors.New("unusable workflow id")
 
-// CheckID refuses a workflow id that is empty or not printable ASCII. A Temporal server
-// accepts any id, but every call about a workflow carries the id in a header, which must
-// be printable ASCII: no worker can ever take such a workflow's first task.
+// CheckID refuses a workflow id that no workflow can have: an empty one, or bytes that are no text in UTF-8.
 func CheckID(id string) error {
 	if id == "" {
 		return fmt.Errorf("%w: it is empty", ErrID)
 	}
-	for _, r := range id {
-		if r < ' ' || r > '~' {
-			return fmt.Errorf("%w: %q has %q, and ids must be printable ASCII. If a workflow has this id, no worker can serve it: terminate it and start it under another id", ErrID, id, r)
-		}
+	if !utf8.ValidString(id) {
+		return fmt.Errorf("%w: %q is not UTF-8", ErrID, id)
 	}
 	return nil
 }
