@@ -203,6 +203,7 @@ func TestDecodeRejects(t *testing.T) {
 		"empty":              {nil, "0 bytes"},
 		"no header":          {[]byte("1234567"), "7 bytes"},
 		"header beyond file": {binary.LittleEndian.AppendUint64(nil, 1000), "header of 1000 bytes in a file of 8"},
+		"large header":       {binary.LittleEndian.AppendUint64(nil, MaxHeader+1), "header of 32000001 bytes, at most 32000000 are read"},
 		"huge header":        {binary.LittleEndian.AppendUint64(nil, math.MaxUint64), "at most"},
 		"not an object":      {file(`[1]`, 0), "not a JSON object"},
 		"cut short":          {file(`{"a":`, 0), `tensor "a"`},

@@ -21,6 +21,7 @@ import (
 type Connection struct {
 	Settings connect.Settings
 	Quiet    bool // log errors only: for commands that print to users
+	Warns    bool // log warnings and errors: for a worker beside such a command
 	verbose  bool
 }
 
@@ -45,6 +46,8 @@ func (c *Connection) Logger() *zap.Logger {
 	switch {
 	case c.verbose:
 		config.Level.SetLevel(zap.DebugLevel)
+	case c.Warns:
+		config.Level.SetLevel(zap.WarnLevel)
 	case c.Quiet:
 		config.Level.SetLevel(zap.ErrorLevel)
 	}

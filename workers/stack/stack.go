@@ -75,8 +75,9 @@ func With(ctx context.Context, o dev.Options, worker workers.Options, f func(con
 		return err
 	}
 	return withServers(ctx, o, worker.Codec, func(s Servers) error {
-		quiet := Connection{Quiet: true}
-		worker.Client, worker.Store, worker.Logger, worker.Namespace = s.Client, s.Bucket, quiet.Logger(), s.Namespace()
+		// What its worker warns of is seen: a damaged program cache, an object that is written again.
+		warns := Connection{Warns: true}
+		worker.Client, worker.Store, worker.Logger, worker.Namespace = s.Client, s.Bucket, warns.Logger(), s.Namespace()
 		worker.Codec = s.Codec
 		return s.withWorker(ctx, func(ctx context.Context, ready func(activities.DeviceInfo)) error {
 			worker.Ready = ready

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/plugin"
@@ -69,4 +70,12 @@ func TestPriceFlag(t *testing.T) {
 		require.ErrorContains(t, parse("--price-hour="+wrong), "--price-hour is ", wrong)
 	}
 	require.ErrorContains(t, workers.Options{Roles: workers.Roles, PriceHour: math.Inf(1)}.Check(), "leave it out")
+}
+
+// The worker of a dev stack tells what it warns of, and not what it does.
+func TestLevelsOfLoggers(t *testing.T) {
+	for level, c := range map[zapcore.Level]Connection{zapcore.InfoLevel: {}, zapcore.WarnLevel: {Warns: true}, zapcore.ErrorLevel: {Quiet: true}} {
+		require.True(t, c.Logger().Core().Enabled(level))
+		require.False(t, c.Logger().Core().Enabled(level-1))
+	}
 }

@@ -69,8 +69,11 @@ func generalRelations() []relation {
 				if t.From == nil {
 					return false, "", ""
 				}
-				return t.Iterations <= t.From.Iteration+1, fmt.Sprint(t.From.Iteration),
-					fmt.Sprintf("less than %d (iterations − 1), so that an iteration follows", t.Iterations-1)
+				allowed := fmt.Sprintf("less than %d (iterations − 1), so that an iteration follows", t.Iterations-1)
+				if t.Iterations <= 1 {
+					allowed = fmt.Sprintf("any, if iterations is at least %d: it counts the other run's too", t.From.Iteration+2)
+				}
+				return t.Iterations <= t.From.Iteration+1, fmt.Sprint(t.From.Iteration), allowed
 			},
 		},
 		{
