@@ -32,16 +32,20 @@ type checkFlags struct {
 	options   string
 	model     string
 	spec      string
-	instances int
-	timeout   time.Duration
-	asJSON    bool
+	judged    bool // a judge is checked
+	// components and episodes are a judge's.
+	components string
+	episodes   string
+	instances  int
+	timeout    time.Duration
+	asJSON     bool
 }
 
 func envCheckCommand() *cobra.Command {
 	var f checkFlags
 	cmd := &cobra.Command{
 		Use:   "check NAME",
-		Short: "check an environment of your own, in any language",
+		Short: "check an environment or a judge of your own, in any language",
 		Long: `Starts two processes of an environment and plays in them, or plays in the workers that
 serve it over Temporal (start two of them), or in two sessions of OpenEnv's server. The check
 compares their answers: asked twice, in the other process, in reverse order, one by one, and replayed
@@ -54,6 +58,11 @@ a turn of 128 episodes, half of them in each process.
 Tokens are those of the run's tokenizer: --model names the model, as policy.from does, or --spec
 names the run's spec, whose options, protocol, turns and lengths then count too.
 
+With --judge NAME is a judge. It is asked about made-up episodes, or those of --episodes: whether each
+gets a verdict with all components, finite and in bounds, how the values lie, and whether they are the same again, one by one
+and from another process. A judge may answer otherwise each time, as a language model does: the check says so.
+--spec or --components says which components a run asks for.
+
 The processes get PATH, HOME and a few more of this program's environment variables, and
 PYTHONHASHSEED, which differs between the two. docs/own-environments.md has the protocol, and the
 Python package reprise-env (pip install ./envs/foreign/python), which speaks it.`,
@@ -61,6 +70,7 @@ Python package reprise-env (pip install ./envs/foreign/python), which speaks it.
   reprise env check guess --env-process guess=./guess.py --options '{"most":20}'
   reprise env check guess --env-process guess=./guess.py --spec guess.json
   reprise env check guess --env-process guess=./guess.py --model hf:Qwen/Qwen2.5-0.5B-Instruct
+  reprise env check judge --judge --env-process judge=./judge.py --components "correct 0.7, polite 0.3"
   reprise env check guess --env-temporal guess --address 127.0.0.1:7233
   reprise env check echo --env-openenv echo=ws://127.0.0.1:8000/ws --options '{"examples":["hello"],"widest":["hello"]}'`,
 		Args: one("NAME"),
@@ -68,7 +78,20 @@ Python package reprise-env (pip install ./envs/foreign/python), which speaks it.
 			if f.spec != "" && cmd.Flags().Changed("model") {
 				return errors.New("--spec names the model too: leave --model out")
 			}
-			return f.check(cmd, args[0])
+			if !f.judged {
+				for _, name := range []string{"components", "episodes"} {
+					if cmd.Flags().Changed(name) {
+						return fmt.Errorf("--%s is for a judge: add --judge", name)
+					}
+				}
+				return f.check(cmd, args[0])
+			}
+			for _, name := range []string{"model", "instances", "env-openenv"} {
+				if cmd.Flags().Changed(name) {
+					return fmt.Errorf("--%s is for an environment, not for a judge", name)
+				}
+			}
+			return f.checkJudge(cmd, args[0])
 		},
 	}
 	cmd.Flags().StringArrayVar(&f.processes, "env-process", nil, "`NAME=COMMAND` that starts an environment's process; may be repeated")
@@ -78,6 +101,9 @@ Python package reprise-env (pip install ./envs/foreign/python), which speaks it.
 	cmd.Flags().StringVar(&f.options, "options", "", "its options, a JSON object")
 	cmd.Flags().StringVar(&f.model, "model", spec.FromStarter, "the model whose tokenizer measures: starter, hf:NAME[@REVISION] or folder:PATH")
 	cmd.Flags().StringVar(&f.spec, "spec", "", "the spec of the run that the environment is checked for: `FILE`, or - for standard input")
+	cmd.Flags().BoolVar(&f.judged, "judge", false, "NAME is a judge: check its verdicts")
+	cmd.Flags().StringVar(&f.components, "components", "", `a judge's components with their weights, as in a spec (default "score 1")`)
+	cmd.Flags().StringVar(&f.episodes, "episodes", "", "`FILE` of episodes for a judge, one JSON object a line, as EnvScore has them (default: made-up ones)")
 	cmd.Flags().IntVar(&f.instances, "instances", 16, fmt.Sprintf("how many instances are played, 1 to %d", foreign.MaxEpisodes))
 	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long an answer may take")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON lines, one a part of the check")
@@ -86,7 +112,7 @@ Python package reprise-env (pip install ./envs/foreign/python), which speaks it.
 
 // check checks the environment called name and prints its findings as they come.
 func (f *checkFlags) check(cmd *cobra.Command, name string) error {
-	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	ctx := cmd.Context()
 	var document []byte
 	if f.spec != "" {
 		var err error
@@ -99,58 +125,69 @@ func (f *checkFlags) check(cmd *cobra.Command, name string) error {
 		return err
 	}
 	f.options = string(m.options)
+	return f.report(cmd, "environment", name, func(report func(foreign.Finding)) ([]foreign.Finding, error) {
+		servers, end, err := f.servers(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+		return foreign.Check(ctx, servers[0], servers[1], foreign.CheckOptions{
+			Instances: f.instances, Turns: measuredTurns, Tokenizer: m.tok, Model: m.train.Policy.From,
+			Prompts: func(met foreign.Met) (note, problem string) { return m.prompts(servers[0].Description, met) },
+			Report:  report,
+		})
+	})
+}
+
+// report runs a check, prints its findings as they come, and is an error if a part failed.
+func (f *checkFlags) report(cmd *cobra.Command, what, name string, check func(func(foreign.Finding)) ([]foreign.Finding, error)) error {
 	progress := f.progress(cmd.ErrOrStderr())
 	defer progress.stop()
-	servers, end, err := f.servers(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer end()
 	failed := 0
 	var printed error
-	findings, err := foreign.Check(ctx, servers[0], servers[1], foreign.CheckOptions{
-		Instances: f.instances, Turns: measuredTurns, Tokenizer: m.tok, Model: m.train.Policy.From,
-		Prompts: func(met foreign.Met) (note, problem string) { return m.prompts(servers[0].Description, met) },
-		Report: func(finding foreign.Finding) {
-			progress.after(finding.Part)
-			if finding.Problem != "" {
-				failed++
-			}
-			printed = errors.Join(printed, f.print(out, finding))
-		},
+	findings, err := check(func(finding foreign.Finding) {
+		progress.after(finding.Part)
+		if finding.Problem != "" {
+			failed++
+		}
+		printed = errors.Join(printed, f.print(cmd.OutOrStdout(), finding))
 	})
 	if err = errors.Join(err, printed); err != nil {
 		return err
 	}
 	if failed > 0 {
-		return fmt.Errorf("environment %q: %d of %d parts of the check failed", name, failed, len(findings))
+		return fmt.Errorf("%s %q: %d of %d parts of the check failed", what, name, failed, len(findings))
 	}
 	return nil
 }
 
 // servers are two of the environment called name, and what ends them.
 func (f *checkFlags) servers(ctx context.Context, name string) (servers [2]*foreign.Server, end func(), err error) {
-	var calls [2]foreign.Call
-	address, err := f.address(name)
-	switch {
-	case err != nil:
-	case address != "":
-		calls, end, err = f.sessions(address)
-	case slices.Contains(f.temporal, name):
-		calls, end, err = f.workers(ctx, name)
-	default:
-		calls, end, err = f.started(name)
-	}
+	calls, end, err := f.calls(ctx, name)
 	if err != nil {
 		return servers, nil, err
 	}
 	for i, call := range calls {
 		if servers[i], err = foreign.Connect(ctx, name, json.RawMessage(f.options), call); err != nil {
 			end()
-			return servers, nil, err
+			return servers, nil, fmt.Errorf("%w (a judge is checked with --judge)", err)
 		}
 	}
 	return servers, end, nil
+}
+
+// calls are the ways to two processes of what is called name, and what ends them.
+func (f *checkFlags) calls(ctx context.Context, name string) (calls [2]foreign.Call, end func(), err error) {
+	address, err := f.address(name)
+	switch {
+	case err != nil:
+		return calls, nil, err
+	case address != "":
+		return f.sessions(address)
+	case slices.Contains(f.temporal, name):
+		return f.workers(ctx, name)
+	}
+	return f.started(name)
 }
 
 // started starts two processes that order Python's sets differently.

@@ -100,6 +100,51 @@ func TestEnvCheckForARun(t *testing.T) {
 	}
 }
 
+// A judge is checked by what a run asks it: the components of its flags or its spec, over made-up or given episodes.
+func TestEnvCheckJudge(t *testing.T) {
+	process := "judge=" + standinScript(t, standin.None)
+	out, _, err := runEnv(t, "", "check", "--judge", "judge", "--env-process", process, "--components", "correct 0.7, polite 0.3")
+	require.NoError(t, err, out)
+	require.Contains(t, out, "ok      component polite (-0.2 to 1, mean 0.1875)")
+
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+		return path
+	}
+	episodes := file("episodes.jsonl", `{"environment":"guess","instructions":"Find it.","turns":[{"observation":"Guess.","reply":"1","actions":["1"],"reward":1}],"observation":"Found.","reward":0.5,"success":true}`+"\n")
+	run := file("spec.json", `{"environment":{"name":"bandit"},"rewards":[{"name":"foreign","options":{"name":"judge","components":"kind 1"}}]}`)
+	out, _, err = runEnv(t, "", "check", "--judge", "judge", "--env-process", process, "--episodes", episodes, "--spec", run, "--json")
+	require.NoError(t, err, out)
+	require.Contains(t, out, `{"part":"component kind","note":"0.5 to 0.5, mean 0.5"}`)
+
+	out, _, err = runEnv(t, "", "check", "--judge", "judge", "--env-process", "judge="+standinScript(t, standin.Lie))
+	require.EqualError(t, err, `judge "judge": 1 of 1 parts of the check failed`)
+	require.Contains(t, out, "episodes[0].components.score: found nothing")
+
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--components", "score"}, "components: found \"score\""},
+		{[]string{"--options", "{"}, "--options: they are not JSON"},
+		{[]string{"--model", "starter"}, "--model is for an environment"},
+		{[]string{"--spec", file("other.json", `{"environment":{"name":"bandit"}}`)}, `no reward foreign whose option name is "judge"`},
+		{[]string{"--episodes", "/nope"}, "--episodes: open /nope"},
+		{[]string{"--episodes", file("bad", "\n{\"turn\":1}")}, `line 2: json: unknown field "turn"`},
+		{[]string{"--episodes", file("none", "")}, "has no episode"},
+		{[]string{"--episodes", file("few", "{}")}, "an episode has turns"},
+	} {
+		_, _, err := runEnv(t, "", append([]string{"check", "--judge", "judge", "--env-process", process}, c.args...)...)
+		require.ErrorContains(t, err, c.want, "%q", c.args)
+	}
+	_, _, err = runEnv(t, "", "check", "judge", "--env-process", process, "--components", "score 1")
+	require.ErrorContains(t, err, "--components is for a judge: add --judge")
+	_, _, err = runEnv(t, "", "check", "guess", "--env-process", "guess="+standinScript(t, standin.Reply), "--timeout", "1s", "--options", "{\"a\":")
+	require.ErrorContains(t, err, "(a judge is checked with --judge)")
+}
+
 // A check that waits says so: for what, and how long an answer may take.
 func TestEnvCheckSaysThatItWaits(t *testing.T) {
 	var out syncWriter
