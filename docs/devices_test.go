@@ -44,7 +44,7 @@ func secondsTable(t *testing.T) string {
 			}
 			memory, figures, err := validate.ReadCard(card)
 			require.NoError(t, err)
-			v, err := validate.CheckTrain([]byte(read(t, "devices/"+name+".json")), validate.Machine{Card: memory, Devices: 8, Figures: figures})
+			v, err := validate.CheckTrain([]byte(read(t, "devices/"+name+".json")), validate.Machine{Card: memory, Devices: 8, Figures: figures}, nil)
 			require.NoError(t, err)
 			require.True(t, v.Sound(), v.Problems)
 			require.True(t, v.Fits(), name)

@@ -1,19 +1,24 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/host"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/envs/foreign/openenv"
 	"github.com/reprise-rl/reprise/envs/foreign/stdio"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/envturn"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // maxEnvProcesses is the most processes of one foreign environment.
@@ -108,6 +113,32 @@ func (o Options) openEnvironments(
 // by the spec's time; the pool's own is beyond any of those.
 func openPool(command []string) (*stdio.Pool, error) {
 	return stdio.Open(stdio.Config{Command: command, Processes: min(runtime.NumCPU(), maxEnvProcesses), Timeout: maxAnswer})
+}
+
+// Describer asks the foreign environments of EnvProcesses and EnvOpenEnv for their descriptions. describe puts them into a
+// spec, as the start of a run does; stop ends the processes. The error of a spec that names none of them says so.
+func (o Options) Describer() (describe func(context.Context, spec.Train) (spec.Train, error), stop func(), err error) {
+	all, err := o.environments()
+	if err != nil {
+		return nil, nil, err
+	}
+	ways, stop, err := o.openEnvironments(all, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	h := host.Host{Environments: ways}
+	return func(ctx context.Context, t spec.Train) (spec.Train, error) {
+		named, err := run.Foreign(t)
+		if err != nil {
+			return t, err
+		}
+		for _, e := range all {
+			if !slices.Contains(named, e.name) {
+				return t, fmt.Errorf("a flag names the environment %q: the spec names %s", e.name, cmp.Or(strings.Join(named, ", "), "no foreign environment"))
+			}
+		}
+		return h.Describe(ctx, t)
+	}, stop, nil
 }
 
 // AskAgain asks the foreign environments of a committed iteration again about everything that they

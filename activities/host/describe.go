@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -50,6 +51,28 @@ func (h *Host) described(ctx context.Context, t spec.Train, env *foreign.Environ
 		}
 	}
 	return got, nil
+}
+
+// Describe is a spec whose foreign environments have their descriptions, as the start of a run writes them down: those
+// that this worker serves. The others are as they were.
+func (h *Host) Describe(ctx context.Context, t spec.Train) (spec.Train, error) {
+	return withOptions(t, func(name string, options json.RawMessage) (json.RawMessage, error) {
+		env, err := envs.New(name, options)
+		if err != nil {
+			return nil, fmt.Errorf("environment %s: %w", name, err)
+		}
+		e, ok := env.(*foreign.Environment)
+		if !ok {
+			return options, nil
+		}
+		if server, _ := e.Server(); h.Environments[server] == nil {
+			return options, nil
+		}
+		if options, err = h.described(ctx, t, e, options); err != nil {
+			return nil, fmt.Errorf("environment %s: %w", name, err)
+		}
+		return options, nil
+	})
 }
 
 // absent is the error of a worker that lacks an environment or a judge at the start of a run. Where environments

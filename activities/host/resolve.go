@@ -151,15 +151,24 @@ func (h *Host) withPins(ctx context.Context, t spec.Train) (spec.Train, error) {
 	if t.Rollout.Protocol, err = wording(t.Rollout.Protocol); err != nil {
 		return t, err
 	}
-	if t.Environment, err = t.Environment.WithOptions(pin); err != nil {
-		return t, err
-	}
 	t.Evaluation.Suites = slices.Clone(t.Evaluation.Suites)
 	for i, s := range t.Evaluation.Suites {
 		if t.Evaluation.Suites[i].Protocol, err = wording(s.Protocol); err != nil {
 			return t, fmt.Errorf("suite %s: %w", s.Name, err)
 		}
-		if t.Evaluation.Suites[i].Environment, err = s.Environment.WithOptions(pin); err != nil {
+	}
+	return withOptions(t, pin)
+}
+
+// withOptions is a spec in which change has replaced the options of all environments.
+func withOptions(t spec.Train, change func(name string, options json.RawMessage) (json.RawMessage, error)) (spec.Train, error) {
+	var err error
+	if t.Environment, err = t.Environment.WithOptions(change); err != nil {
+		return t, err
+	}
+	t.Evaluation.Suites = slices.Clone(t.Evaluation.Suites)
+	for i, s := range t.Evaluation.Suites {
+		if t.Evaluation.Suites[i].Environment, err = s.Environment.WithOptions(change); err != nil {
 			return t, fmt.Errorf("suite %s: %w", s.Name, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/foreign"
@@ -47,6 +48,35 @@ func Undescribed(t spec.Train) string {
 		}
 	}
 	return ""
+}
+
+// Foreign are the names of the foreign environments and the judge of a spec, each once.
+func Foreign(t spec.Train) ([]string, error) {
+	parts := t.Environment.Parts()
+	for _, s := range t.Evaluation.Suites {
+		parts = append(parts, s.Environment.Parts()...)
+	}
+	var names []string
+	add := func(name string) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, p := range parts {
+		env, err := envs.New(p.Name, p.Options)
+		if err != nil {
+			return nil, fmt.Errorf("environment %s: %w", p.Name, err)
+		}
+		if e, ok := env.(*foreign.Environment); ok {
+			name, _ := e.Server()
+			add(name)
+		}
+	}
+	judge, err := JudgeOf(t)
+	if err == nil && judge != nil {
+		add(judge.Name)
+	}
+	return names, err
 }
 
 // demonstrates reports whether an environment's best play is known.

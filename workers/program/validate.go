@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/validate"
@@ -18,6 +19,7 @@ func validateCommand() *cobra.Command {
 	var card string
 	var devices int
 	var conn stack.Connection
+	var ask workers.Options
 	cmd := &cobra.Command{
 		Use:   "validate FILE",
 		Short: "check a spec, a sweep or an evaluation's input, and print what follows from it",
@@ -39,6 +41,9 @@ what that gains at most, and which devices have nothing to do (docs/operations.m
 well, from data sheets and public measurements; --card FILE.json does so with figures of
 your own (docs/many-devices.md).
 
+A foreign environment describes itself at the start of a run. --env-process asks it here, so that widths, memory
+and bytes are known.
+
 A sweep is expanded: each trial's spec is checked, and the trials are listed. A
 document with base, grid, list, random or seeds is a sweep; --sweep makes any other
 document one.
@@ -53,6 +58,7 @@ answers. Nothing is written.`,
   reprise validate infra/presets/fig7-filter.json --card 80GB
   reprise validate infra/presets/chaos-devices.json --summary --devices 4
   reprise validate docs/devices/qwen2.5-0.5b.json --summary --devices 8 --card h100
+  reprise validate docs/own/guess.json --summary --env-process guess=./docs/own/guess.py
   reprise validate --evaluate evaluation.json
   echo '{"policy": "bandit-1", "suites": ["bandit-test"]}' | reprise validate --evaluate -`,
 		Args: one("FILE"),
@@ -78,14 +84,29 @@ answers. Nothing is written.`,
 			if several && (evaluate || sweeps || validate.IsSweep(b)) {
 				return fmt.Errorf("--devices is for specs: give it with a trial's spec, not with a sweep or --evaluate")
 			}
+			var describe validate.Describe
+			if len(ask.EnvProcesses)+len(ask.EnvOpenEnv) > 0 {
+				if evaluate {
+					return fmt.Errorf("--env-process and --env-openenv are for specs and sweeps, not with --evaluate")
+				}
+				if bytes == 0 && (sweeps || validate.IsSweep(b)) {
+					return fmt.Errorf("--env-process and --env-openenv: a sweep has no numbers without --card")
+				}
+				asked, end, err := ask.Describer()
+				if err != nil {
+					return err
+				}
+				defer end()
+				describe = func(t spec.Train) (spec.Train, error) { return asked(cmd.Context(), t) }
+			}
 			var v validate.Result
 			switch {
 			case evaluate:
 				v, err = validate.CheckEvaluation(cmd.Context(), b, conn.Store)
 			case sweeps || validate.IsSweep(b):
-				v, err = validate.CheckSweep(b, bytes)
+				v, err = validate.CheckSweep(b, bytes, describe)
 			default:
-				v, err = validate.CheckTrain(b, validate.Machine{Card: bytes, Devices: devices, Figures: figures})
+				v, err = validate.CheckTrain(b, validate.Machine{Card: bytes, Devices: devices, Figures: figures}, describe)
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
@@ -108,6 +129,8 @@ answers. Nothing is written.`,
 	cmd.Flags().BoolVar(&summary, "summary", false, "print the numbers alone, without the resolved spec")
 	cmd.Flags().StringVar(&card, "card", "", "the device that the run must fit: its memory, such as 80GB or 24GiB; h100; or a file of figures, FILE.json")
 	cmd.Flags().IntVar(&devices, "devices", 0, "say what the run has of `N` devices of one process")
+	cmd.Flags().StringArrayVar(&ask.EnvProcesses, "env-process", nil, "`NAME=COMMAND` of a foreign environment that is asked to describe itself; may be repeated")
+	cmd.Flags().StringArrayVar(&ask.EnvOpenEnv, "env-openenv", nil, "`NAME=URL` of an environment of OpenEnv's that is asked to describe itself; may be repeated")
 	cmd.Flags().BoolVar(&sweeps, "sweep", false, "FILE is a sweep")
 	cmd.Flags().BoolVar(&evaluate, "evaluate", false, "FILE is the input of an Evaluate workflow")
 	conn.AddStoreFlags(cmd.Flags())

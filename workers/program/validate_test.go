@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/envs/foreign/standin"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/presets/presetstest"
 	"github.com/reprise-rl/reprise/model/cost"
@@ -382,4 +383,42 @@ func TestValidateSaysWhatNoPromptAsksFor(t *testing.T) {
 	out, _, err = execute(validateCommand(), fmt.Sprintf(document, `,"rollout":{"protocol":"vagen"}`), "-")
 	require.NoError(t, err)
 	require.NotContains(t, out, "Warning:")
+}
+
+// A foreign environment is asked to describe itself, so that no number is left out.
+func TestValidateAsksTheEnvironment(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "guess.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"environment":{"name":"foreign","options":{"name":"guess"}},"rewards":[{"name":"foreign","options":{"name":"judge"}}]}`), 0o644))
+	run := func(args ...string) (string, error) {
+		out, _, err := execute(validateCommand(), "", args...)
+		return out, err
+	}
+	out, err := run(file, "--summary")
+	require.NoError(t, err)
+	require.Contains(t, out, "the environment guess describes itself when the run starts (--env-process guess=COMMAND asks it now)")
+	script := standinScript(t, standin.None)
+	out, err = run(file, "--summary", "--env-process", "guess="+script, "--env-process", "judge="+script, "--card", "80GB")
+	require.NoError(t, err, out)
+	require.NotContains(t, out, "?")
+	require.NotContains(t, out, "left out")
+	require.Regexp(t, `width of a row +[1-9]`, out)
+	require.Regexp(t, `S3: a snapshot +[1-9]`, out)
+	out, err = run(file, "--env-process", "guess="+script)
+	require.NoError(t, err, out)
+	require.Contains(t, out, `"version": "guess-1"`, "the description is in the resolved spec")
+
+	sweep := filepath.Join(t.TempDir(), "sweep.json")
+	require.NoError(t, os.WriteFile(sweep, []byte(`{"base":{"environment":{"name":"foreign","options":{"name":"guess"}}},"seeds":2}`), 0o644))
+	out, err = run(sweep, "--card", "80GB", "--env-process", "guess="+script)
+	require.NoError(t, err, out)
+	for want, args := range map[string][]string{
+		`a flag names the environment "gues": the spec names guess, judge`: {file, "--env-process", "gues=" + script},
+		"want NAME=COMMAND":              {file, "--env-process", "guess"},
+		"not with --evaluate":            {file, "--evaluate", "--env-process", "guess=" + script},
+		"a sweep has no numbers without": {sweep, "--env-process", "guess=" + script},
+		"the environment cannot be used": {file, "--env-process", "guess=/bin/false"},
+	} {
+		_, err := run(args...)
+		require.ErrorContains(t, err, want, "%q", args)
+	}
 }

@@ -41,8 +41,8 @@ func IsSweep(b []byte) bool {
 }
 
 // CheckSweep checks a sweep and each trial's spec as the start of a sweep does, and whether
-// the trials fit a device with card bytes of memory; 0 is none.
-func CheckSweep(b []byte, card int64) (Sweep, error) {
+// the trials fit a device with card bytes of memory; 0 is none. describe is as in CheckTrain.
+func CheckSweep(b []byte, card int64, describe Describe) (Sweep, error) {
 	definition, trials, err := sweep.Decode(b, sweeps.KnownSweep())
 	if problems, ok := errors.AsType[spec.Problems](err); ok {
 		return Sweep{Verdict: verdictOf(problems)}, nil
@@ -53,7 +53,7 @@ func CheckSweep(b []byte, card int64) (Sweep, error) {
 	}
 	out.Card = &SweepCard{}
 	for _, t := range trials {
-		trial, err := CheckTrain(t.Spec, Machine{Card: card})
+		trial, err := CheckTrain(t.Spec, Machine{Card: card}, describe)
 		if err == nil && !trial.Sound() {
 			err = trial.Problems
 		}

@@ -54,10 +54,13 @@ type Machine struct {
 	Figures *Figures
 }
 
-// CheckTrain checks a spec, and compares its run with a machine. An error is about the model that
-// the spec names, about prompts that do not fit, or about a model whose size is not known though
-// there is something to compare.
-func CheckTrain(b []byte, machine Machine) (Train, error) {
+// Describe asks the foreign environments of a spec for their descriptions and gives the spec with them.
+type Describe func(spec.Train) (spec.Train, error)
+
+// CheckTrain checks a spec, and compares its run with a machine. describe may be nil: what depends on a foreign environment's
+// description is not known then. An error is about the model that the spec names, about an environment's process, about
+// prompts that do not fit, or about a model whose size is not known though there is something to compare.
+func CheckTrain(b []byte, machine Machine, describe Describe) (Train, error) {
 	t, err := spec.Decode(b, run.Known())
 	if problems, ok := errors.AsType[spec.Problems](err); ok {
 		return Train{Verdict: verdictOf(problems)}, nil
@@ -71,6 +74,11 @@ func CheckTrain(b []byte, machine Machine) (Train, error) {
 	}
 	if err != nil {
 		return Train{}, err
+	}
+	if describe != nil {
+		if t, err = describe(t); err != nil {
+			return Train{}, err
+		}
 	}
 	if name := run.Undescribed(t); name != "" && m.unknown == "" {
 		m.unknown = undescribed(name)
@@ -145,7 +153,7 @@ func CheckTrain(b []byte, machine Machine) (Train, error) {
 
 // undescribed says why nothing that depends on the prompts is known.
 func undescribed(name string) string {
-	return fmt.Sprintf("the environment %s describes itself when the run starts", name)
+	return fmt.Sprintf("the environment %s describes itself when the run starts (--env-process %[1]s=COMMAND asks it now)", name)
 }
 
 func (v Train) text(string) (string, error) {
