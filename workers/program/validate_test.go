@@ -422,3 +422,19 @@ func TestValidateAsksTheEnvironment(t *testing.T) {
 		require.ErrorContains(t, err, want, "%q", args)
 	}
 }
+
+// A model that is not at hand is said to be unknown, and what may be wrong with its name is a warning.
+func TestValidateNamesAnUnknownModel(t *testing.T) {
+	for from, warning := range map[string]string{
+		"hf:nonexist/zzz":    "Warning: the sizes of hf:nonexist/zzz are not known here, and the hub was not asked whether there is such a model.",
+		"folder:/nope":       "Warning: there is no folder /nope on this machine: a host worker without it refuses the run.",
+		"folder:some/where":  "a relative path is from the folder in which that worker was started: give the whole path.",
+		"model:0123456789ab": "",
+	} {
+		out, _, err := execute(validateCommand(), `{"environment":{"name":"bandit"},"policy":{"from":"`+from+`"}}`, "-", "--summary")
+		require.NoError(t, err)
+		require.Regexp(t, `width of a row +\? +unknown: the model is unknown, whose tokenizer gives the context widths\n`, out, from)
+		require.Contains(t, out, warning, from)
+		require.NotContains(t, out, "the environment gives")
+	}
+}

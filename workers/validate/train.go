@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/reprise-rl/reprise/activities/host"
@@ -81,7 +82,7 @@ func CheckTrain(b []byte, machine Machine, describe Describe) (Train, error) {
 		}
 	}
 	if name := run.Undescribed(t); name != "" && m.unknown == "" {
-		m.unknown = undescribed(name)
+		m.unknown, m.missing = undescribed(name), "the environment has not described itself"
 	}
 	measured, written, sized := t, t.Update.Recompute, func(int) spec.Train { return t }
 	if m.unknown == "" {
@@ -127,7 +128,7 @@ func CheckTrain(b []byte, machine Machine, describe Describe) (Train, error) {
 	}
 	out := Train{
 		Verdict: verdictOf(nil), Notes: notes, Spec: resolved, Derived: newDerivedJSON(derived, m.unknown == ""), Unknown: m.unknown,
-		Estimated: m.estimated && t.Rollout.PromptTokens == nil, numbers: derived.String(),
+		Estimated: m.estimated && t.Rollout.PromptTokens == nil, numbers: derived.Text(m.missing),
 	}
 	if m.unknown != "" && machine != (Machine{}) {
 		asked := "--card"
@@ -204,6 +205,7 @@ type origin struct {
 	warnings  []string // of its tokenizer
 	notes     []string // of its folder
 	unknown   string   // why the model is not known here
+	missing   string   // the same in a few words
 }
 
 // modelOf finds the model of a policy, and gives the policy the adapters that its folder holds.
@@ -222,6 +224,9 @@ func modelOf(p *spec.Policy, document []byte) (origin, error) {
 	return wholeModel(*p, from)
 }
 
+// noModel is why the widths of contexts are not known without a model.
+const noModel = "the model is unknown, whose tokenizer gives the context widths"
+
 // wholeModel finds the model that a policy without adapters of its own starts from.
 func wholeModel(p spec.Policy, from spec.Origin) (origin, error) {
 	switch from.Kind {
@@ -229,7 +234,13 @@ func wholeModel(p spec.Policy, from spec.Origin) (origin, error) {
 		return origin{shape: p.Starter.Shape(starter.Vocabulary(p.Starter.Tokenizer).Size())}, nil
 	case spec.OriginFolder:
 		if _, err := os.Stat(from.Name); errors.Is(err, fs.ErrNotExist) {
-			return origin{unknown: fmt.Sprintf("there is no folder %s on this machine (the path is the host worker's)", from.Name)}, nil
+			out := origin{unknown: fmt.Sprintf("there is no folder %s on this machine (the path is the host worker's)", from.Name), missing: noModel}
+			where := "a host worker without it refuses the run"
+			if !filepath.IsAbs(from.Name) {
+				where += ", and a relative path is from the folder in which that worker was started: give the whole path"
+			}
+			out.notes = []string{fmt.Sprintf("Warning: there is no folder %s on this machine: %s.", from.Name, where)}
+			return out, nil
 		}
 		m, err := host.OpenModelFolder(from.Name)
 		if err != nil {
@@ -245,7 +256,11 @@ func wholeModel(p spec.Policy, from spec.Origin) (origin, error) {
 	if known, ok := families.OnHub(from.Name); ok && from.Kind == spec.OriginHub {
 		return origin{shape: run.ShapeOf(known.Config), estimated: true}, nil
 	}
-	return origin{unknown: fmt.Sprintf("%s is fetched at the start", p.From)}, nil
+	out := origin{unknown: fmt.Sprintf("%s is fetched at the start", p.From), missing: noModel}
+	if from.Kind == spec.OriginHub {
+		out.notes = []string{fmt.Sprintf("Warning: the sizes of %s are not known here, and the hub was not asked whether there is such a model.", p.From)}
+	}
+	return out, nil
 }
 
 // adaptersOf is the base model of a folder of adapters, which are checked against it; with their

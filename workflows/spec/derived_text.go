@@ -7,10 +7,11 @@ import (
 	"text/tabwriter"
 )
 
-const unknownContexts = "unknown: the environment gives the context widths"
+// String is Text of a spec alone.
+func (d Derived) String() string { return d.Text("the environment gives the context widths") }
 
-// String is the derived numbers as an aligned table.
-func (d Derived) String() string {
+// Text is the derived numbers as an aligned table. unknown is why the widths of the contexts are not known, where they are not.
+func (d Derived) Text(unknown string) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(name, value, note string) { fmt.Fprintf(w, "%s\t%s\t%s\n", name, value, note) }
@@ -18,7 +19,7 @@ func (d Derived) String() string {
 		if d.ContextsKnown {
 			row(name, value, note)
 		} else {
-			row(name, "?", unknownContexts)
+			row(name, "?", "unknown: "+unknown)
 		}
 	}
 	row("trajectories an iteration", count(int64(d.Trajectories)), "")
