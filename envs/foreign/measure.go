@@ -29,7 +29,8 @@ func (c *checker) beginnings(paths []path) {
 	for i, p := range paths {
 		asked := make([]Asked, otherChances)
 		for k := range asked {
-			asked[k] = Asked{Instance: p.asked[0].Instance, Chance: Number(draw.Address{Purpose: draw.Chance, Group: int64(i), Member: int64(k + 1)})}
+			chance := draw.Address{Purpose: draw.Chance, Group: int64(i), Member: int64(k + 1)}
+			asked[k] = Asked{Instance: p.asked[0].Instance, Chance: Number(chance)}
 		}
 		got, err := c.second.Play(c.ctx, asked)
 		for k, a := range got {
