@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
@@ -264,7 +265,8 @@ func (s *sweeping) details() string {
 			if st, ok := row.Metrics[metric]; ok {
 				mean = number(st.Mean)
 				if st.Low.Finite() && st.N > 2 { // of two seeds no interval says anything
-					interval = number(st.Low) + " to " + number(st.High)
+					low, high := sweep.Possible(metric, float64(st.Low), float64(st.High))
+					interval = number(canon.Float(low)) + " to " + number(canon.Float(high))
 				}
 			}
 			fmt.Fprintf(&b, "| `%s` | %d of %d | %s | %s |\n", row.Setting, row.Done, row.Trials, mean, interval)

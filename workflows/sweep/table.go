@@ -3,6 +3,7 @@ package sweep
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/statistics"
@@ -184,4 +185,19 @@ func (t Table) JSON() ([]byte, error) {
 		return nil, fmt.Errorf("encode the table of sweep %s: %w", t.Sweep, err)
 	}
 	return b, nil
+}
+
+// Share says whether the values of a metric are shares, from 0 to 1.
+func Share(metric string) bool {
+	name := strings.TrimPrefix(metric, EvaluationPrefix)
+	return strings.HasPrefix(name, "success/") || strings.HasPrefix(name, "pass@") || name == "valid/mean"
+}
+
+// Possible is an interval as far as the values of a metric can be: Student's interval of a
+// few shares may reach beyond 0 and 1.
+func Possible(metric string, low, high float64) (possibleLow, possibleHigh float64) {
+	if !Share(metric) {
+		return low, high
+	}
+	return max(low, 0), min(high, 1)
 }

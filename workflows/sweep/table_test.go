@@ -158,3 +158,18 @@ func TestCurve(t *testing.T) {
 	require.True(t, math.IsNaN(float64((&Stopping{Method: Halving}).At(Curve{}).Judged)))
 	require.Equal(t, canon.Float(0.5), Curve{}.Add(1, Minimize).Add(0.5, Minimize).Best)
 }
+
+// An interval of shares ends at 0 and 1, whatever Student's distribution says.
+func TestPossible(t *testing.T) {
+	for metric, want := range map[string][2]float64{
+		"success/mean": {0, 1}, "evaluation/success/mean": {0, 1}, "evaluation/pass@4": {0, 1}, "valid/mean": {0, 1},
+		"reward/mean": {-0.2, 1.3}, "evaluation/reward/mean": {-0.2, 1.3}, "actor/entropy": {-0.2, 1.3},
+	} {
+		low, high := Possible(metric, -0.2, 1.3)
+		require.Equal(t, want, [2]float64{low, high}, metric)
+	}
+	low, high := Possible("success/mean", 0.25, 0.75)
+	require.Equal(t, [2]float64{0.25, 0.75}, [2]float64{low, high})
+	low, high = Possible("success/mean", math.NaN(), math.NaN())
+	require.True(t, math.IsNaN(low) && math.IsNaN(high), "no interval is none")
+}
