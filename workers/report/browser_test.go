@@ -85,6 +85,13 @@ func open(t *testing.T, dir string, on screen, address string) *tab {
 			b.mu.Unlock()
 		}
 	}()
+	b.load(dir, on, address)
+	return b
+}
+
+// load shows a report on a screen, in the same browser.
+func (b *tab) load(dir string, on screen, address string) {
+	b.t.Helper()
 	options := []chromedp.EmulateViewportOption{}
 	if on.width < 600 {
 		options = append(options, chromedp.EmulateMobile)
@@ -94,11 +101,10 @@ func open(t *testing.T, dir string, on screen, address string) *tab {
 		scheme = "dark"
 	}
 	b.do(chromedp.EmulateViewport(on.width, on.height, options...))
-	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
-	require.NoError(t, err)
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	require.NoError(b.t, err)
 	b.do(chromedp.Navigate("file://" + filepath.Join(dir, "index.html") + address))
 	b.until("the page has drawn itself", `document.documentElement.dataset.ready !== undefined`)
-	return b
 }
 
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {

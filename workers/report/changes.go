@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 )
 
 // changes are the iterations whose settings differ from those before.
@@ -21,7 +22,7 @@ func (r *Run) changes() []changePage {
 			m := it.Manifest
 			if before != nil {
 				if changed := settingsChanged(before, m.Settings); len(changed) > 0 {
-					out = append(out, changePage{Branch: b.Number, Iteration: m.Iteration, Changes: changed})
+					out = append(out, changePage{Branch: b.Number, Iteration: m.Iteration, Changes: changed, Kept: m.Iteration <= b.Kept})
 				}
 			}
 			before = m.Settings
@@ -61,13 +62,23 @@ func settingsChanged(before, after []byte) []string {
 	return out
 }
 
-// leaves are a JSON document's values that are not objects, by path.
+// leaves are a JSON document's values that are not objects, by path. Those of objects in a
+// list are leaves too: "evaluation.suites[0].name".
 func leaves(path string, text []byte) map[string]string {
+	out := map[string]string{}
+	var list []map[string]json.RawMessage
+	if json.Unmarshal(text, &list) == nil && len(list) > 0 && !slices.ContainsFunc(list, func(m map[string]json.RawMessage) bool { return m == nil }) {
+		for i, fields := range list {
+			for name, value := range fields {
+				maps.Copy(out, leaves(fmt.Sprintf("%s[%d].%s", path, i, name), value))
+			}
+		}
+		return out
+	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(text, &fields) != nil || fields == nil {
 		return map[string]string{path: string(text)}
 	}
-	out := map[string]string{}
 	for name, value := range fields {
 		if path != "" {
 			name = path + "." + name

@@ -1,8 +1,9 @@
 package report
 
 import (
+	"cmp"
+
 	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/infra/store/canon"
 )
 
 // costsPage is what a run has cost by device kind, from the telemetry of its committed
@@ -39,14 +40,20 @@ func (r *Run) costs() *costsPage {
 	return p
 }
 
-// trialCost is a trial's costs over all kinds of devices. Money is absent where no second
-// has a price.
+// trialCost is what a trial cost over all kinds of devices, or several trials together, in
+// seconds. Money is absent where no second has a price.
 type trialCost struct {
-	Held  point `json:"held"`
-	Lost  point `json:"lost"` // the share of the held seconds
-	Money point `json:"money"`
+	Held       point `json:"held"`
+	Useful     point `json:"useful"`
+	Recomputed point `json:"recomputed"`
+	Lost       point `json:"lost"`
+	Waiting    point `json:"waiting"`
+	Money      point `json:"money"`
 	// Partly says that not all seconds have a price.
 	Partly bool `json:"partly,omitempty"`
+	// Runs are those whose costs are known.
+	Runs int `json:"runs"`
+	sum  activities.Cost
 }
 
 // trialCost sums a run's costs; nil if they are not known.
@@ -59,12 +66,24 @@ func (r *Run) trialCost() *trialCost {
 	for _, c := range costs.Rows {
 		sum = sum.Plus(c)
 	}
-	out := &trialCost{Held: point(sum.Held), Lost: point(absent), Money: point(absent), Partly: sum.Unpriced > 0}
-	if sum.Held > 0 && canon.Float(sum.Lost).Finite() {
-		out.Lost = point(sum.Lost / sum.Held)
+	return costOf(sum, 1)
+}
+
+func costOf(sum activities.Cost, runs int) *trialCost {
+	out := &trialCost{
+		Held: point(sum.Held), Useful: point(sum.Useful), Recomputed: point(sum.Recomputed), Lost: point(sum.Lost), Waiting: point(sum.Waiting),
+		Money: point(absent), Partly: sum.Unpriced > 0, Runs: runs, sum: sum,
 	}
 	if sum.Unpriced < sum.Held {
 		out.Money = point(sum.Money)
 	}
 	return out
+}
+
+// plus adds the costs of others; nil is not known, and adds nothing.
+func (c *trialCost) plus(other *trialCost) *trialCost {
+	if c == nil || other == nil {
+		return cmp.Or(c, other)
+	}
+	return costOf(c.sum.Plus(other.sum), c.Runs+other.Runs)
 }

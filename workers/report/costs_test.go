@@ -41,13 +41,16 @@ func TestCosts(t *testing.T) {
 	require.Equal(t, []activities.Cost{h100, {Kind: "L4", Held: 300, Useful: 180, Lost: 30, Unpriced: 300}}, costs.Rows, "abandoned branches have cost as much")
 	require.Equal(t, []sessionPage{{Branch: 0, Iteration: 1, LostSession: lost}}, costs.Sessions)
 
-	require.Equal(t, &trialCost{Held: 350, Lost: 0.1, Money: 2, Partly: true}, r.trialCost())
-	priced := spent([][]activities.Cost{{h100}}).trialCost()
-	require.Equal(t, &trialCost{Held: 50, Lost: 0.1, Money: 2}, priced)
-	b, err := json.Marshal(spent([][]activities.Cost{{l4}}).trialCost())
-	require.NoError(t, err)
-	require.JSONEq(t, `{"held": 100, "lost": 0.1, "money": null, "partly": true}`, string(b), "no price is not a price of 0")
-	b, err = json.Marshal(spent([][]activities.Cost{{{Waiting: 3}}}).trialCost())
-	require.NoError(t, err)
-	require.JSONEq(t, `{"held": 0, "lost": null, "money": null}`, string(b))
+	for want, cost := range map[string]*trialCost{
+		`{"held": 350, "useful": 220, "recomputed": 0, "lost": 35, "waiting": 0, "money": 2, "partly": true, "runs": 1}`:   r.trialCost(),
+		`{"held": 50, "useful": 40, "recomputed": 0, "lost": 5, "waiting": 0, "money": 2, "runs": 1}`:                      spent([][]activities.Cost{{h100}}).trialCost(),
+		`{"held": 400, "useful": 260, "recomputed": 0, "lost": 40, "waiting": 0, "money": 4, "partly": true, "runs": 2}`:   r.trialCost().plus(nil).plus(spent([][]activities.Cost{{h100}}).trialCost()),
+		`{"held": 100, "useful": 60, "recomputed": 0, "lost": 10, "waiting": 0, "money": null, "partly": true, "runs": 1}`: spent([][]activities.Cost{{l4}}).trialCost(), // no price is not a price of 0
+		`{"held": 0, "useful": 0, "recomputed": 0, "lost": 0, "waiting": 3, "money": null, "runs": 1}`:                     spent([][]activities.Cost{{{Waiting: 3}}}).trialCost(),
+	} {
+		b, err := json.Marshal(cost)
+		require.NoError(t, err)
+		require.JSONEq(t, want, string(b))
+	}
+	require.Nil(t, (*trialCost)(nil).plus(nil))
 }

@@ -55,6 +55,19 @@ func (r *Run) curves() []Curve {
 	return slices.Insert(all, at, parts...)
 }
 
+// criticLoss is recorded by each update of a critic.
+const criticLoss = "critic/vf_loss"
+
+// otherCurve is how a metric is shown that [Curves] does not have, among others by name.
+// Metrics have verl's names, under which advantages are the critic's even without one.
+func otherCurve(name string, names []string) Curve {
+	c := Curve{Name: name, Title: name}
+	if advantages, ok := strings.CutPrefix(name, "critic/advantages"); ok && !slices.Contains(names, criticLoss) {
+		c.Title, c.Help = "advantages"+advantages, "Recorded as "+name+"; the run has no critic."
+	}
+	return c
+}
+
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // metricNames are the names in any of the metrics, without the smoothed ones.

@@ -13,7 +13,7 @@ import (
 
 // page is all that index.html shows but the trajectories, as its program reads it.
 type page struct {
-	// Kind is "run" or "sweep"; the other one's part is absent.
+	// Kind is "run", "sweep" or "comparison"; the last two have the sweep's part.
 	Kind  string     `json:"kind"`
 	Title string     `json:"title"`
 	Run   *runPage   `json:"run,omitempty"`
@@ -89,6 +89,8 @@ type changePage struct {
 	Branch    int      `json:"b"`
 	Iteration int      `json:"i"`
 	Changes   []string `json:"changes"`
+	// Kept says that the iteration is on the way to the newest version.
+	Kept bool `json:"kept"`
 }
 
 // devicePage is a fingerprint and the iterations that were computed on it.
@@ -120,7 +122,7 @@ func runPageOf(r *Run) *runPage {
 	}
 	for _, name := range r.Names() {
 		if !known[name] {
-			p.Curves = append(p.Curves, *r.curve(Curve{Name: name, Title: name}))
+			p.Curves = append(p.Curves, *r.curve(otherCurve(name, r.Names())))
 		}
 	}
 	var text bytes.Buffer

@@ -25,9 +25,10 @@ const (
 
 func TestPage(t *testing.T) {
 	dir := folder(t, stored(t, shape()))
-	for name, on := range map[string]screen{"desktop": desktop, "phone": phone, "dark": {width: 1280, height: 900, dark: true}} {
+	b := open(t, dir, desktop, "")
+	for name, on := range screens {
 		t.Run(name, func(t *testing.T) {
-			b := open(t, dir, on, "")
+			b.load(dir, on, "")
 			require.Equal(t, "run", b.text("h1"))
 			require.Equal(t, "run · reprise", eval[string](b, "document.title"))
 			require.Contains(t, b.text(".facts"), "8 of 8")
@@ -35,8 +36,22 @@ func TestPage(t *testing.T) {
 			b.until("the charts in sight are drawn", charts+" > 0")
 			b.picture(name + "-curves")
 			require.LessOrEqual(t, eval[int64](b, "document.documentElement.scrollWidth"), on.width, "nothing is wider than the screen")
-
-			require.Contains(t, b.text("#history"), "Branch 1 goes on behind iteration 2 of branch 0, opened at iteration 5 of branch 0")
+			require.Equal(t, []string{"random play 0.15best play 1", "random play 15.0 %best play 100.0 %"},
+				eval[[]string](b, `[...document.querySelectorAll('#curves .levels')].map(e => e.textContent)`), "names of lines are outside of the plots")
+			const row = `[...document.querySelectorAll('#curves .charts:not(.small) .chart')].slice(0, 2).map(e => %s.getBoundingClientRect().%s)`
+			if on.width > 1000 {
+				for _, edge := range []string{fmt.Sprintf(row, "e", "bottom"), fmt.Sprintf(row, "e.querySelector('.plot')", "top")} {
+					sides := eval[[]float64](b, edge)
+					require.InDelta(t, sides[0], sides[1], 0.5, "what is beside each other has the same height")
+				}
+			}
+			require.Contains(t, b.text("#curves"), "Constant: ", "metrics that never change have no chart")
+			require.NotContains(t, b.text("#curves"), "critic/advantages/max ", "the run has no critic")
+			require.Contains(t, b.text("#timings th:nth-child(5)"), "New tokens/s")
+			require.Contains(t, b.text("#timings th:nth-child(6)"), "All tokens/s")
+			require.Contains(t, b.text("#history"), "Branch 1 continues from iteration 2 of branch 0; it was opened after iteration 5 of branch 0 by a detector.")
+			require.Contains(t, b.text("#history li.abandoned"), "from iteration 4 of branch 0 on (abandoned")
+			require.Contains(t, b.text("#history li.abandoned s"), "0.0003 → 0.0001", "what holds no longer is struck out")
 			require.Contains(t, b.text("#history"), "update.learning_rate: 0.0003 → 0.00015")
 			require.Contains(t, b.text("#history"), "rolled back")
 			require.Equal(t, int64(6), eval[int64](b, `document.querySelectorAll('#evaluations tbody tr').length`))

@@ -12,10 +12,13 @@ import (
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
-// Sweep is runs that were made to be compared.
+// Sweep is runs that are compared: those of a sweep, or any that a person names.
 type Sweep struct {
-	// ID is the Sweep workflow's, or whatever the runs have in common.
-	ID          string
+	// ID is the Sweep workflow's, or names the compared runs.
+	ID string
+	// Comparison says that a person named the runs, see [LoadRuns]: the first one's setting
+	// is what the others are compared with, and a trial's label is its run's id.
+	Comparison  bool
 	Location    string
 	Description string
 	// Metrics are the table's; trials are judged by the first. A name that begins with
@@ -71,10 +74,22 @@ func WriteSweep(ctx context.Context, s Sweep, sink Sink) (Summary, error) {
 		}
 	}
 	w.summary.Missing = s.Missing
-	if err := w.page(page{Kind: "sweep", Title: s.ID, Sweep: sweepPageOf(s)}); err != nil {
-		return w.summary, fmt.Errorf("report of sweep %q: %w", s.ID, err)
+	if err := w.page(s.page()); err != nil {
+		return w.summary, fmt.Errorf("report of %s %q: %w", s.kind(), s.ID, err)
 	}
 	return w.summary, nil
+}
+
+// kind is "sweep" or "comparison".
+func (s Sweep) kind() string {
+	if s.Comparison {
+		return "comparison"
+	}
+	return "sweep"
+}
+
+func (s Sweep) page() page {
+	return page{Kind: s.kind(), Title: s.ID, Sweep: sweepPageOf(s)}
 }
 
 // value is the newest value of a metric along the way to a run's newest version, and
@@ -141,8 +156,9 @@ func (s Sweep) settings() (names []string, trials [][]int) {
 const bandSeeds = 3
 
 // band is the mean of several curves with its 95 % interval by Student's
-// distribution, iteration by iteration. Fewer than bandSeeds curves have no interval.
-func band(curves []points) (mean, low, high points) {
+// distribution, iteration by iteration, as far as the metric's values can be. Fewer than
+// bandSeeds curves have no interval.
+func band(metric string, curves []points) (mean, low, high points) {
 	n := 0
 	for _, c := range curves {
 		n = max(n, len(c))
@@ -154,10 +170,11 @@ func band(curves []points) (mean, low, high points) {
 				values = append(values, c[i])
 			}
 		}
-		e := statistics.Mean(values, 0.95)
+		e := statistics.Mean(values, confidence)
 		if e.N < bandSeeds {
 			e.Low, e.High = absent, absent
 		}
+		e.Low, e.High = sweep.Possible(metric, e.Low, e.High)
 		mean, low, high = append(mean, e.Mean), append(low, e.Low), append(high, e.High)
 	}
 	return mean, low, high

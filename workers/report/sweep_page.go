@@ -1,17 +1,14 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workflows/collapse"
-	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
 // sweepPage is what the page of a sweep shows.
@@ -23,9 +20,20 @@ type sweepPage struct {
 	Missing     []Missing     `json:"missing,omitempty"`
 	Metrics     []string      `json:"metrics"`
 	Settings    []settingPage `json:"settings"`
-	// Fields are the spec's fields in which the settings differ.
+	// Order are the settings' places, the best by the first metric first. Reference is the
+	// place of the setting that the others are compared with: a sweep's best one, a
+	// comparison's first one; -1 if there is none.
+	Order     []int `json:"order"`
+	Reference int   `json:"reference"`
+	// Fields are the spec's fields in which the settings differ, Axes group them.
 	Fields []fieldPage `json:"fields,omitempty"`
-	Trials []trialPage `json:"trials"`
+	Axes   []axisPage  `json:"axes,omitempty"`
+	// Effects are what each axis does, the other axes being equal.
+	Effects     []effectPage    `json:"effects,omitempty"`
+	Evaluations []evaluatedPage `json:"evaluations,omitempty"`
+	Trials      []trialPage     `json:"trials"`
+	// Cost is that of all trials; absent where telemetry does not tell.
+	Cost *trialCost `json:"cost,omitempty"`
 	// Curves are of the settings that Shown names by their places.
 	Shown  []int            `json:"shown"`
 	Curves []sweepCurvePage `json:"curves"`
@@ -35,9 +43,15 @@ type sweepPage struct {
 
 // settingPage is a setting and the means of its trials' newest values.
 type settingPage struct {
-	Name   string         `json:"name"`
+	Name string `json:"name"`
+	// Short is the name without what all settings share.
+	Short  string         `json:"short"`
 	Trials []int          `json:"trials"`
 	Values []estimatePage `json:"values"` // one a metric
+	// Differences are to the reference setting, over the seeds that both have; one a
+	// metric, without a pair for the reference itself.
+	Differences []estimatePage `json:"differences"`
+	Cost        *trialCost     `json:"cost,omitempty"`
 	// Seconds is the mean work of the trials that tell it, Memory the most that one needs
 	// of a device, in bytes, by estimate.
 	Seconds point `json:"seconds"`
@@ -49,6 +63,8 @@ type estimatePage struct {
 	Mean point `json:"mean"`
 	Low  point `json:"low"`
 	High point `json:"high"`
+	// Wilson says that the interval is a single run's own, over its episodes.
+	Wilson bool `json:"wilson,omitempty"`
 }
 
 type trialPage struct {
@@ -99,7 +115,7 @@ func sweepPageOf(s Sweep) *sweepPage {
 	names, of := s.settings()
 	p := &sweepPage{
 		ID: s.ID, Location: s.Location, Description: s.Description, Missing: s.Missing, Metrics: s.Metrics,
-		Settings: []settingPage{}, Trials: []trialPage{}, Curves: []sweepCurvePage{}, Shown: []int{},
+		Settings: []settingPage{}, Trials: []trialPage{}, Curves: []sweepCurvePage{}, Shown: []int{}, Order: []int{}, Reference: -1,
 	}
 	if p.Metrics == nil {
 		p.Metrics = []string{}
@@ -122,12 +138,16 @@ func sweepPageOf(s Sweep) *sweepPage {
 			}
 		}
 	}
-	p.State = fmt.Sprintf("%d of %s did all their iterations; %s.", ended, human.Plural(len(s.Trials), "trial"), human.Plural(len(names), "setting"))
-	if !s.Final {
+	what := "trial"
+	if s.Comparison {
+		what = "run"
+	}
+	p.State = fmt.Sprintf("%d of %s did all their iterations; %s.", ended, human.Plural(len(s.Trials), what), human.Plural(len(names), "setting"))
+	if !s.Final && !s.Comparison {
 		p.State += " No table says how it ended: it is under way, or was stopped."
 	}
 	for k, name := range names {
-		row := settingPage{Name: name, Trials: of[k], Memory: point(absent)}
+		row := settingPage{Name: name, Trials: of[k], Memory: point(absent), Differences: []estimatePage{}}
 		var seconds []float64
 		memory := int64(0)
 		for _, i := range of[k] {
@@ -135,18 +155,20 @@ func sweepPageOf(s Sweep) *sweepPage {
 				seconds = append(seconds, v)
 			}
 			memory = max(memory, s.Trials[i].Memory)
+			row.Cost = row.Cost.plus(p.Trials[i].Cost)
 		}
+		p.Cost = p.Cost.plus(row.Cost)
 		if memory > 0 {
 			row.Memory = point(memory)
 		}
-		row.Seconds = point(statistics.Mean(seconds, 0.95).Mean)
+		row.Seconds = point(statistics.Mean(seconds, confidence).Mean)
 		for _, metric := range s.Metrics {
 			row.Values = append(row.Values, s.estimate(of[k], metric))
 		}
 		p.Settings = append(p.Settings, row)
 	}
-	p.Fields = s.fields(of)
-	p.Shown = shown(p.Settings, s.Goal)
+	s.compare(p, names, of)
+	p.Shown = p.Order[:min(len(p.Order), maxCurves)]
 	for _, c := range s.curves() {
 		p.Curves = append(p.Curves, s.curve(c, p.Shown, of))
 	}
@@ -186,34 +208,38 @@ func (s Sweep) estimate(trials []int, metric string) estimatePage {
 			values = append(values, v)
 		}
 	}
-	e := statistics.Mean(values, 0.95)
-	return estimatePage{N: e.N, Mean: point(e.Mean), Low: point(e.Low), High: point(e.High)}
+	return estimateOf(values).within(metric)
 }
 
-// shown are the places of the settings that have curves: all, or the best by the first
-// metric.
-func shown(settings []settingPage, goal string) []int {
-	out := make([]int, len(settings))
-	for i := range out {
-		out[i] = i
+// compare says how the settings differ, in their fields and in their numbers.
+func (s Sweep) compare(p *sweepPage, names []string, of [][]int) {
+	p.Fields = s.fields(of)
+	p.Axes = axesOf(p.Fields)
+	for k, short := range s.shortNames(names, p.Fields, p.Axes) {
+		p.Settings[k].Short = short
 	}
-	if len(out) <= maxCurves {
-		return out
+	p.Order = order(p.Settings, s.Goal)
+	if len(p.Order) > 0 {
+		p.Reference = p.Order[0]
 	}
-	worth := func(i int) float64 {
-		v := math.Inf(-1)
-		if len(settings[i].Values) > 0 && settings[i].Values[0].N > 0 {
-			v = float64(settings[i].Values[0].Mean)
-			if goal == sweep.Minimize {
-				v = -v
-			}
+	if s.Comparison && len(p.Order) > 0 {
+		p.Reference = 0
+	}
+	p.Effects = s.effects(p.Axes, of)
+	for _, metric := range s.Metrics {
+		var reference bySeed
+		if p.Reference >= 0 {
+			reference = s.measured(of[p.Reference], metric)
 		}
-		return v
+		for k := range p.Settings {
+			difference := estimateOf(nil)
+			if k != p.Reference {
+				difference = s.measured(of[k], metric).minus(reference, metric)
+			}
+			p.Settings[k].Differences = append(p.Settings[k].Differences, difference)
+		}
 	}
-	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(worth(b), worth(a)) })
-	out = out[:maxCurves]
-	slices.Sort(out)
-	return out
+	p.Evaluations = s.evaluatedPages(of, p.Reference)
 }
 
 // curves are those that people know, then all others that any trial has.
@@ -233,23 +259,24 @@ func (s Sweep) curves() []Curve {
 		}
 		delete(there, c.Name)
 	}
-	for _, name := range sortedKeys(there) {
-		out = append(out, Curve{Name: name, Title: name})
+	names := sortedKeys(there)
+	for _, name := range names {
+		out = append(out, otherCurve(name, names))
 	}
 	return out
 }
 
 func (s Sweep) curve(c Curve, shown []int, of [][]int) sweepCurvePage {
-	p := sweepCurvePage{Name: c.Name, Title: c.Title, Unit: c.Unit, Help: c.Help, Head: c.Help != ""}
+	p := sweepCurvePage{Name: c.Name, Title: c.Title, Unit: c.Unit, Help: c.Help, Head: slices.Contains(Curves(), c)}
 	for _, k := range shown {
-		var lines, raws []points
+		lines, raws := []points{}, []points{}
 		for _, i := range of[k] {
 			if raw, line := s.Trials[i].Run.along(c.Name); line != nil {
 				lines, raws = append(lines, line), append(raws, raw)
 			}
 		}
-		mean, low, high := band(lines)
-		raw, _, _ := band(raws)
+		mean, low, high := band(c.Name, lines)
+		raw, _, _ := band(c.Name, raws)
 		p.Mean, p.Low, p.High, p.Raw = append(p.Mean, mean), append(p.Low, low), append(p.High, high), append(p.Raw, raw)
 		if p.Head {
 			p.Trials, p.RawTrials = append(p.Trials, lines), append(p.RawTrials, raws)
@@ -276,8 +303,8 @@ func (s Sweep) evaluations(trials []int) []sweepPointPage {
 	}
 	out := []sweepPointPage{}
 	for _, version := range slices.Sorted(maps.Keys(values)) {
-		e := statistics.Mean(values[version], 0.95)
-		p := sweepPointPage{version, estimatePage{N: e.N, Mean: point(e.Mean), Low: point(e.Low), High: point(e.High)}}
+		e := estimateOf(values[version]).within(collapse.MetricSuccess)
+		p := sweepPointPage{version, e}
 		switch {
 		case e.N == 1:
 			p.Low, p.High = point(pointOf(single[version], "success/low")), point(pointOf(single[version], "success/high"))

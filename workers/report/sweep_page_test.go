@@ -26,20 +26,20 @@ func TestSweepPage(t *testing.T) {
 	}
 	_, files := sweepData(t, loaded)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "index.html"), files["index.html"], 0o644))
-	for name, on := range map[string]screen{"desktop": desktop, "phone": phone, "dark": {width: 1280, height: 900, dark: true}} {
+	b := open(t, dir, desktop, "")
+	for name, on := range screens {
 		t.Run(name, func(t *testing.T) {
-			b := open(t, dir, on, "")
+			b.load(dir, on, "")
 			require.Equal(t, figure, b.text("h1"))
-			require.Equal(t, int64(3), eval[int64](b, `document.querySelectorAll('#settings tbody tr').length`))
+			require.Equal(t, int64(3), eval[int64](b, `document.querySelectorAll('#settings .scroll:nth-of-type(1) tbody tr').length`))
 			require.Equal(t, int64(6), eval[int64](b, `document.querySelectorAll('#trials tbody tr').length`))
 			require.Contains(t, b.text("#trials"), "stopped: <b>median</b> rule")
 			require.Contains(t, b.text("#settings"), "1.5 GB", "what a device needs, by telemetry")
 			require.Contains(t, b.text("#costs"), "0.08", "what a trial cost") // 8 iterations
 			require.Equal(t, int64(3), eval[int64](b, `document.querySelectorAll('#multiples .chart').length`))
-			b.until("the charts in sight are drawn", `document.querySelectorAll('canvas').length > 0`)
 			b.picture("sweep-" + name)
 			eval[any](b, `document.getElementById('multiples').scrollIntoView(), null`)
-			b.until("the small ones too", `document.querySelectorAll('#multiples canvas').length > 0`)
+			b.until("the small charts are drawn", `document.querySelectorAll('#multiples canvas').length > 0`)
 			b.picture("sweep-multiples-" + name)
 			eval[any](b, `document.getElementById('trials').scrollIntoView(), null`)
 			b.picture("sweep-trials-" + name)
@@ -63,7 +63,8 @@ func TestSweepPage(t *testing.T) {
 				}
 				b.press("\t")
 			}
-			require.Equal(t, loaded.Trials[1].Label, eval[string](b, `document.activeElement.textContent`))
+			require.Equal(t, "selection.keep=0.5, seed 1", eval[string](b, `document.activeElement.textContent`))
+			require.Equal(t, loaded.Trials[1].Label, eval[string](b, `document.activeElement.title`))
 			require.NotEqual(t, "none", eval[string](b, `getComputedStyle(document.activeElement).outlineStyle`))
 			require.LessOrEqual(t, eval[float64](b, `document.activeElement.getBoundingClientRect().right`), float64(on.width), "it is in sight")
 			b.picture(fmt.Sprintf("sweep-link-%d", on.width))
@@ -77,8 +78,16 @@ func TestSweepPage(t *testing.T) {
 	// A sweep that has nothing yet.
 	_, files = sweepData(t, report.Sweep{ID: "empty", Trials: []report.Trial{{Label: "a", Setting: "a"}}, Metrics: []string{"success/mean"}})
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "index.html"), files["index.html"], 0o644))
-	b := open(t, dir, desktop, "")
+	b = open(t, dir, desktop, "")
 	require.Contains(t, b.text("#trials"), "not begun")
+	b.quiet()
+
+	// And one of which a setting has nothing.
+	loaded.Trials = append(loaded.Trials, report.Trial{Label: "selection.keep=2,seed=1", Setting: "selection.keep=2", Seed: 1})
+	_, files = sweepData(t, loaded)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "index.html"), files["index.html"], 0o644))
+	b.load(dir, desktop, "")
+	require.Equal(t, "—", b.text("#settings tbody tr:last-child td:nth-child(3)"))
 	b.quiet()
 }
 
@@ -91,17 +100,18 @@ func TestSweepPageSays(t *testing.T) {
 	require.NoError(t, err)
 	for i := range loaded.Trials {
 		trial := &loaded.Trials[i]
-		trial.Spec = json.RawMessage(fmt.Sprintf(`{"iterations":8,"selection":{"keep":%d},"update":{"kl_in":"none"}}`, i%3))
+		trial.Spec = json.RawMessage(fmt.Sprintf(`{"iterations":8,"selection":{"keep":%d},"update":{"epochs":%d,"kl_in":"none"}}`, i%3, i%3))
 	}
 	loaded.Metrics = []string{"success/mean", "evaluation/success/mean", "reward/mean", "actor/entropy", "actor/grad_norm"}
 	_, files := sweepData(t, loaded)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "index.html"), files["index.html"], 0o644))
+	b := open(t, dir, desktop, "")
 	for name, on := range map[string]screen{"wide": {width: 1400, height: 900}, "phone": phone} {
 		t.Run(name, func(t *testing.T) {
-			b := open(t, dir, on, "")
+			b.load(dir, on, "")
 			require.Contains(t, b.text("#settings"), "In what they differ")
-			require.Contains(t, b.text("#settings"), "selection.keep")
+			require.Contains(t, b.text("#settings"), "update.epochs")
 			require.NotContains(t, b.text("#settings"), "kl_in", "it is the same in all")
 			require.Contains(t, b.text("#settings"), "2 seeds: no useful interval")
 			require.Contains(t, b.text("footer"), "Written by reprise")

@@ -150,7 +150,11 @@ func (w *writer) iteration(branch, n int, parent *store.Link, opened *activities
 	if parent != nil {
 		m.Parent, m.StateBefore = &parent.Ref, parent.Manifest.StateAfter
 	}
-	settings := map[string]any{"update": map[string]any{"learning_rate": []float64{3e-4, 1.5e-4}[branch]}}
+	rate := []float64{3e-4, 1.5e-4}[branch]
+	if back := w.shape.Rollback; branch == 0 && back.From > 0 && n > back.To+1 {
+		rate = 1e-4 // a person's change, which the rollback abandons
+	}
+	settings := map[string]any{"update": map[string]any{"learning_rate": rate}}
 	var err error
 	m.Settings, m.SettingsDigest, err = store.NewSettings(settings)
 	w.note(err)
@@ -253,7 +257,8 @@ func (w *writer) evaluation(branch, n int) store.EvaluationRef {
 	p, half := solved/float64(len(rows)), 1.96*math.Sqrt(0.25/float64(len(rows)))
 	e.Metrics = activities.Metrics{
 		"success/mean": canon.Float(p), "success/low": canon.Float(max(p-half, 0)), "success/high": canon.Float(min(p+half, 1)), "reward/mean": canon.Float(p),
-		"trajectories": canon.Float(float64(len(rows))), "reference/random_success": 0.15, "reference/best_success": 1, "valid/mean": 1, "turns/mean": 2,
+		"trajectories": canon.Float(float64(len(rows))), "reference/random_success": 0.15, "reference/best_success": 1,
+		"reference/random_reward": 0.15, "reference/best_reward": 1, "valid/mean": 1, "turns/mean": 2,
 		"response_length/mean": 20, "entropy/mean": 0.5,
 	}
 	return e

@@ -10,13 +10,16 @@ const drawn = new Set() // charts that are drawn again when the theme changes
 // long as x; what is outside does not count for the scale, what is quiet is not what
 // the chart is about.
 // bands: [{low, high, color}]: places in lines. marks: [{x, color, text, dash}].
-// points: [{x, y, low, high, color, text}]. levels: [{y, text, color}].
+// points: [{x, y, low, high, color, text}]. levels: [{y, text, color}]: dotted lines, which a
+// legend names, since a name in the plot would hide data. scale: [low, high] of the values that
+// count, in place of the chart's own. badge stands behind the title, zero wants 0 on the axis.
 function chart(o) {
   const plot = h('div', { class: 'plot', role: 'img', 'aria-label': describe(o) })
-  const readout = h('div', { class: 'readout', 'aria-hidden': 'true' }, '\u00a0')
+  const readout = h('div', { class: 'readout', 'aria-hidden': 'true' })
   const figure = h('figure', { class: 'chart' },
-    h('figcaption', {}, h('span', { class: 'chart-title' }, o.title), o.unit && h('span', { class: 'unit' }, o.unit)),
-    o.help && h('p', { class: 'help' }, o.help), o.legend && h('ul', { class: 'key' }, o.lines.map(lineKey)), plot, readout, o.note && h('p', { class: 'help' }, o.note))
+    h('figcaption', {}, h('span', { class: 'chart-title' }, o.title.split(/(?<=[/_])/).flatMap(part => [part, h('wbr')])), o.unit && h('span', { class: 'unit' }, o.unit), o.badge),
+    o.help && h('p', { class: 'help' }, o.help), o.legend && h('ul', { class: 'key' }, o.lines.map(lineKey)),
+    o.levels && o.levels.length > 0 && h('ul', { class: 'key levels' }, o.levels.map(l => levelKey(l, o))), o.note && h('p', { class: 'help' }, o.note), plot, readout)
   plot.style.height = (o.height || 190) + 'px'
   const c = { plot, readout, o, u: null }
   later(plot, () => { drawn.add(c); draw(c) })
@@ -27,6 +30,12 @@ function lineKey(l) {
   const line = h('span', { class: 'swatch', 'aria-hidden': 'true' })
   line.style.borderTopColor = `var(--${l.color})`
   return h('li', {}, line, l.label)
+}
+
+function levelKey(l, o) {
+  const line = h('span', { class: 'swatch swatch-level', 'aria-hidden': 'true' })
+  line.style.borderTopColor = `var(--${l.color || 'muted'})`
+  return h('li', {}, line, l.text + ' ' + (o.percent ? percent(l.y) : number(l.y)))
 }
 
 // describe is what a screen reader says of a chart.
@@ -45,7 +54,7 @@ function draw(c) {
   const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1, size: 4 }, font: '11px system-ui, sans-serif' }
   const text = v => v === null || v === undefined ? '—' : o.percent ? percent(v) : number(v)
   const all = o.lines.filter(l => !l.outside).flatMap(l => l.values).concat((o.points || []).flatMap(p => [p.y, p.low, p.high]), (o.levels || []).map(l => l.y))
-    .concat(o.scale || []).filter(v => v !== null && v !== undefined && Number.isFinite(v))
+    .filter(v => v !== null && v !== undefined && Number.isFinite(v))
   let lowest = all.reduce((a, b) => Math.min(a, b), Infinity), highest = all.reduce((a, b) => Math.max(a, b), -Infinity)
   // Bands are shown as far as they are no wider than the curves together.
   const wide = highest - lowest, floor = lowest - wide / 2, ceiling = highest + wide / 2
@@ -54,6 +63,7 @@ function draw(c) {
     lowest = Math.min(lowest, Math.max(v, floor))
     highest = Math.max(highest, Math.min(v, ceiling))
   }
+  if (o.scale) [lowest, highest] = o.scale
   const options = {
     width: Math.max(plot.clientWidth, 120), height: o.height || 190,
     legend: { show: false },
@@ -61,11 +71,11 @@ function draw(c) {
     cursor: { sync: { key: o.alone ? undefined : together.key, setSeries: false }, drag: { x: true, y: false }, points: { size: 5 } },
     scales: {
       x: { time: false },
-      y: { range: () => range(lowest, highest, o.percent) },
+      y: { range: () => range(lowest, highest, o) },
     },
     axes: [
-      { ...axis, size: 26, gap: 2, space: 50, values: (u, ticks) => ticks.map(t => Number.isInteger(t) ? t : '') },
-      { ...axis, size: 52, gap: 3, space: 34, values: (u, ticks) => ticks.map(t => o.percent ? Math.round(100 * t) + ' %' : number(t, 3)) },
+      { ...axis, size: 22, gap: 2, space: 50, label: o.label || 'iteration', labelSize: 15, labelGap: 0, labelFont: '11px system-ui, sans-serif', values: (u, ticks) => ticks.map(t => Number.isInteger(t) ? t : '') },
+      { ...axis, size: 52, gap: 3, space: 34, values: (u, ticks) => ticks.map(t => o.percent ? number(100 * t, 3) + ' %' : number(t, 3)) },
     ],
     series: [{}].concat(o.lines.map(l => ({
       label: l.label, stroke: fade(css(l.color), l.alpha), width: l.width || 1.5, dash: l.dash, spanGaps: true,
@@ -74,21 +84,21 @@ function draw(c) {
     bands: (o.bands || []).map(b => ({ series: [b.high + 1, b.low + 1], fill: fade(css(b.color), 0.18) })),
     hooks: {
       drawAxes: [u => lines(u, o)],
-      draw: [u => dots(u, o), u => labels(u, o)],
+      draw: [u => dots(u, o)],
       setCursor: [u => read(c, u, text)],
     },
   }
   c.u = new uPlot(options, [o.x].concat(o.lines.map(l => l.values)), plot)
 }
 
-// range leaves some air, and shows shares from 0 to 1.
-function range(low, high, share) {
-  if (share) return [0, Math.max(high, 1) + 0.02]
+// range leaves some air. Shares begin at 0 and reach 100 % where the data come near it.
+function range(low, high, o) {
   if (!(low <= high)) return [0, 1]
+  if (o.percent) return [0, high > 0.7 ? Math.max(high, 1) + 0.02 : high * 1.12 || 1]
   if (low === high && low >= 0) return [0, 2 * low || 1]
   if (low === high) return [low - Math.max(Math.abs(low) * 0.1, 0.5), high + Math.max(Math.abs(high) * 0.1, 0.5)]
   const air = (high - low) * 0.06
-  return [low >= 0 && low < (high - low) * 0.5 ? 0 : low - air, high + air]
+  return [low >= 0 && low < (o.zero ? high * 0.8 : (high - low) * 0.5) ? 0 : low - air, high + air]
 }
 
 function fade(color, alpha) {
@@ -124,26 +134,6 @@ function lines(u, o) {
   ctx.restore()
 }
 
-// labels writes the names of levels above the curves, on a rim of the card's colour.
-function labels(u, o) {
-  const { ctx, bbox } = u, px = devicePixelRatio || 1
-  ctx.save()
-  ctx.font = `${10 * px}px system-ui, sans-serif`
-  ctx.textAlign = 'right'
-  ctx.lineJoin = 'round'
-  ctx.lineWidth = 4 * px
-  ctx.strokeStyle = css('card')
-  for (const l of o.levels || []) {
-    const y = Math.round(u.valToPos(l.y, 'y', true)), low = y - bbox.top < 14 * px
-    ctx.fillStyle = css(l.color || 'muted')
-    ctx.textBaseline = low ? 'top' : 'bottom'
-    const x = bbox.left + bbox.width - 2 * px, at = y + (low ? 2 : -2) * px
-    ctx.strokeText(l.text, x, at)
-    ctx.fillText(l.text, x, at)
-  }
-  ctx.restore()
-}
-
 // dots draws points with their intervals above the curves.
 function dots(u, o) {
   const { ctx } = u, px = devicePixelRatio || 1
@@ -169,7 +159,7 @@ function dots(u, o) {
 // read writes the values under the cursor below a chart.
 function read(c, u, text) {
   const i = u.cursor.idx
-  if (i === null || i === undefined || u.cursor.left < 0) return clear(c.readout, '\u00a0')
+  if (i === null || i === undefined || u.cursor.left < 0) return clear(c.readout)
   const { o } = c, x = o.x[i], parts = [(o.label || 'iteration') + ' ' + x]
   o.lines.forEach(l => { if (l.values[i] !== null && l.values[i] !== undefined && l.label) parts.push(l.label + ' ' + text(l.values[i])) })
   for (const p of o.points || []) if (p.x === x) parts.push(p.text)

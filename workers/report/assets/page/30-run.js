@@ -56,7 +56,7 @@ function stretches(branches, values) {
 // marksOf are the upright lines of a run's charts: events, and where branches begin.
 function marksOf(run) {
   const events = (run.events || []).map(e => ({ x: e.i, color: e.severity === 'late' ? 'bad' : 'warn', dash: e.kept ? undefined : [3, 3], text: e.detector + ' (branch ' + e.b + ')' }))
-  const forks = run.branches.filter(b => b.fork).map(b => ({ x: b.fork[1], color: 'branch', dash: [6, 3], text: 'branch ' + b.n + ' begins behind this' }))
+  const forks = run.branches.filter(b => b.fork).map(b => ({ x: b.fork[1], color: 'branch', dash: [6, 3], text: 'branch ' + b.n + ' continues from here' }))
   return events.concat(forks)
 }
 
@@ -66,8 +66,12 @@ function curveChart(run, c, small) {
   const lines = raw.left.map(l => ({ label: 'abandoned, branch ' + l.branch, values: l.values, color: 'muted', alpha: 0.45, dash: [4, 3], width: 1, quiet: true }))
   lines.push({ label: 'raw', values: raw.kept, color: 'accent', alpha: 0.4, width: 1, quiet: true })
   lines.push({ label: 'smooth', values: ema.kept, color: 'accent', width: 2 })
-  const o = { title: c.title, unit: c.unit, help: small ? undefined : c.help, x: raw.x, lines, marks: marksOf(run), height: small ? 120 : 190, percent: share }
+  const o = { title: c.title, unit: c.unit, help: small && c.head ? undefined : c.help, x: raw.x, lines, marks: marksOf(run), height: small ? 140 : 200, percent: share }
   if (c.bad) o.note = plural(c.bad, 'value') + ' not finite, left out.'
+  if (c.name === 'reward/mean' && run.suites) {
+    o.levels = levels(run.suites[0].rows[run.suites[0].rows.length - 1].m, 'reward')
+    o.zero = true
+  }
   if (share && run.suites) {
     const suite = run.suites[0], reference = suite.rows[suite.rows.length - 1].m
     // Version n is what iteration n−1 left behind.
@@ -79,23 +83,38 @@ function curveChart(run, c, small) {
       o.x = [raw.x[0] - 1].concat(raw.x)
       lines.forEach(l => { l.values = [null].concat(l.values) })
     }
-    o.levels = levels(reference)
+    o.levels = levels(reference, 'success')
   }
   return chart(o)
 }
 
-function levels(m) {
+// levels are what a random player and the best play reach, in "success" or "reward".
+function levels(m, of) {
   const out = []
-  if (m['reference/random_success'] !== undefined) out.push({ y: m['reference/random_success'], text: 'random play' })
-  if (m['reference/best_success'] !== undefined) out.push({ y: m['reference/best_success'], text: 'best play' })
+  for (const [player, text, color] of [['random', 'random play', 'muted'], ['best', 'best play', 'good']]) {
+    const y = m['reference/' + player + '_' + of]
+    if (y !== undefined && y !== null) out.push({ y, text, color })
+  }
   return out
+}
+
+// constantOf is the value that all points of some curves have; undefined if they differ, or if
+// there are too few to tell.
+function constantOf(curves) {
+  const values = curves.flat().filter(v => v !== null)
+  return values.length > 1 && values.every(v => v === values[0]) ? values[0] : undefined
+}
+
+// constants names the metrics that never change in one line: [title, value] each.
+function constants(list) {
+  return list.length > 0 && h('p', { class: 'note' }, 'Constant: ', list.flatMap(([title, v], i) => [i > 0 && ', ', h('code', {}, title), ' ' + number(v)]), '.')
 }
 
 function curves(run) {
   const main = run.curves.filter(c => c.head), others = run.curves.filter(c => !c.head)
   const groups = new Map()
   for (const c of others) {
-    const name = c.name.includes('/') ? c.name.slice(0, c.name.indexOf('/')) : 'other'
+    const name = c.title.includes('/') ? c.title.slice(0, c.title.indexOf('/')) : 'other'
     groups.set(name, (groups.get(name) || []).concat(c))
   }
   // Names that stand alone share a group.
@@ -114,8 +133,12 @@ function curves(run) {
   return section('curves', 'Curves',
     h('ul', { class: 'key' }, key),
     h('div', { class: 'charts' }, main.map(c => curveChart(run, c))),
-    [...groups].map(([name, list]) => h('details', { class: 'multiples', open: groups.size < 3 }, h('summary', {}, name + ' ', h('span', { class: 'note' }, plural(list.length, 'metric'))),
-      h('div', { class: 'charts small' }, list.map(c => curveChart(run, c, true))))))
+    [...groups].map(([name, list]) => {
+      const constant = c => c.bad ? undefined : constantOf(c.raw)
+      return h('details', { class: 'multiples', open: groups.size < 3 }, h('summary', {}, name + ' ', h('span', { class: 'note' }, plural(list.length, 'metric'))),
+        constants(list.filter(c => constant(c) !== undefined).map(c => [c.title, constant(c)])),
+        h('div', { class: 'charts small' }, list.filter(c => constant(c) === undefined).map(c => curveChart(run, c, true))))
+    }))
 }
 
 const swatch = kind => h('span', { class: 'swatch swatch-' + kind, 'aria-hidden': 'true' })
@@ -127,8 +150,8 @@ function happened(run) {
   if (opened.length) {
     out.push(h('h3', {}, 'Branches'), h('ol', { class: 'plain' }, opened.map(b => h('li', {},
       h('strong', {}, 'Branch ' + b.n),
-      b.from ? ' goes on behind iteration ' + (b.x[0] - 1) + ' of another run ' : ` goes on behind iteration ${b.fork[1]} of branch ${b.fork[0]}`, b.from && h('code', {}, b.from),
-      b.left && `, opened at iteration ${b.left[1]} of branch ${b.left[0]}`, b.why ? '.' : b.left ? ' by a person.' : '.',
+      b.from ? ' continues from iteration ' + (b.x[0] - 1) + ' of another run ' : ` continues from iteration ${b.fork[1]} of branch ${b.fork[0]}`, b.from && h('code', {}, b.from),
+      b.left && `; it was opened after iteration ${b.left[1]} of branch ${b.left[0]}`, b.why ? ' by a detector.' : b.left ? ' by a person.' : '.',
       (b.why || b.changes) && h('ul', {}, (b.why || []).map(w => h('li', {}, w)), (b.changes || []).map(w => h('li', {}, 'changed: ', h('code', {}, w))))))))
   }
   out.push(h('h3', {}, 'Detectors'))
@@ -139,7 +162,8 @@ function happened(run) {
   } else out.push(h('p', { class: 'note' }, 'No detector fired.'))
   out.push(h('h3', {}, 'Settings'))
   if (run.changes) {
-    out.push(h('ol', { class: 'plain' }, run.changes.map(c => h('li', {}, `from iteration ${c.i} of branch ${c.b} on`, h('ul', {}, c.changes.map(d => h('li', {}, h('code', {}, d))))))))
+    out.push(h('ol', { class: 'plain' }, run.changes.map(c => h('li', { class: !c.kept && 'abandoned' }, `from iteration ${c.i} of branch ${c.b} on`, !c.kept && ' (abandoned: it holds no longer)',
+      h('ul', {}, c.changes.map(d => h('li', {}, h(c.kept ? 'span' : 's', {}, h('code', {}, d)))))))))
   } else out.push(h('p', { class: 'note' }, 'The settings were the same in all iterations.'))
   return section('history', 'What happened', out)
 }
@@ -152,9 +176,7 @@ function evaluations(run) {
     const pass = Object.keys(m).filter(k => k.startsWith('pass@')).sort((a, b) => a.slice(5) - b.slice(5))
     const rows = s.rows.map(r => [r.v, r.b, percent(r.m['success/mean']), percent(r.m['success/low']) + ' – ' + percent(r.m['success/high']),
       number(r.m['reward/mean']), ...pass.map(k => percent(r.m[k])), percent(r.m['valid/mean']), number(r.m['response_length/mean']), number(r.m['turns/mean']), number(r.m['entropy/mean'], 3)])
-    const lines = levels(m).map(l => l.text + ': success ' + percent(l.y))
-    if (m['reference/random_reward'] !== undefined) lines.push('random play: reward ' + number(m['reference/random_reward']))
-    if (m['reference/best_reward'] !== undefined) lines.push('best play: reward ' + number(m['reference/best_reward']))
+    const lines = levels(m, 'success').map(l => l.text + ': success ' + percent(l.y)).concat(levels(m, 'reward').map(l => l.text + ': reward ' + number(l.y)))
     return [h('h3', {}, s.name), h('p', { class: 'note' }, plural(m.trajectories || 0, 'episode') + ' each on the same fixed instances' + (lines.length ? '; ' + lines.join(', ') : '') + '. Intervals are Wilson\u2019s, 95 %.' + (s.rows.some(r => r.m['success/mean'] === 0 || r.m['success/mean'] === 1) ? ' Where all episodes end alike (0 or 100 %), each instance counts once, however often it was played: the interval is wider than beside it.' : '')),
       table(['Version', 'Branch', 'Success', '95 % interval', 'Reward', ...pass, 'Valid', 'Length', 'Turns', 'Entropy'], rows, () => true, k => ({ class: !s.rows[k].kept && 'abandoned' }))]
   }))
@@ -169,16 +191,25 @@ function timings(run) {
   const steps = t.steps.slice().sort((a, b) => b.seconds - a.seconds)
   return section('timings', 'Time and lost work',
     t.iterations < t.all && h('p', { class: 'note' }, `${t.iterations} of ${t.all} iterations have telemetry.`),
-    h('dl', { class: 'facts' }, [['Work of all steps', duration(total)], ['Compiling', duration(t.compile)], ['Waiting for a device', duration(t.wait)], ['Devices lost', String(t.lost)], ['Updates computed again', String(t.recomputed)]]
-      .map(([k, v]) => h('div', {}, h('dt', {}, k), h('dd', {}, v)))),
+    h('dl', { class: 'facts' }, [['Work of all steps', duration(total)], ['Compiling', duration(t.compile)], ['Waiting for a device', duration(t.wait)], ['Devices lost', String(t.lost)],
+      ['Updates computed again', String(t.recomputed), t.recomputed > 0 && 'of all starts and branches; status counts since the last start']]
+      .map(([k, v, note]) => h('div', {}, h('dt', {}, k), h('dd', {}, v), note && h('dd', { class: 'note' }, note)))),
     h('div', { class: 'charts uneven' },
       chart({ title: 'Time of an iteration', unit: 'seconds', help: 'From commit to commit, pauses and lost work included; and the steps\u2019 own work.', x: between.x, legend: true,
         lines: [{ label: 'commit to commit', values: between.kept, color: 'accent', width: 1.5 }, { label: 'work', values: work.kept, color: 'second', width: 1.5 }],
         marks: (t.losses || []).map(l => ({ x: l.i, color: 'bad', text: plural(l.lost, 'device') + ' lost' })) }),
-      h('div', {}, table(['Step', 'Seconds', 'Share', 'Each time', 'Tokens/s'],
-        steps.map(s => [s.name, number(s.seconds, 3), percent(total ? s.seconds / total : 0), duration(s.seconds / s.count), s.tokens ? number(s.tokens / s.seconds, 3) : '']), i => i > 0))),
+      h('div', {}, table(['Step', 'Seconds', 'Share', 'Each time', 'New tokens/s', 'All tokens/s'],
+        steps.map(s => [s.name, number(s.seconds, 3), percent(total ? s.seconds / total : 0), duration(s.seconds / s.count), rate(s, false), rate(s, true)]), i => i > 0),
+      h('p', { class: 'note' }, 'New tokens are those that were sampled, or trained on; all tokens are whole rows, with the prompts, which scoring reads.'))),
     t.losses && table(['Iteration', 'Branch', 'Devices lost', 'Updates computed again'], t.losses.map(l => [l.i, l.b, l.lost, l.recomputed]), () => true),
     costs(run.costs))
+}
+
+// rate is a step's speed in the column of what its tokens are: whole rows where it scores, else
+// sampled or trained ones.
+function rate(s, whole) {
+  const rows = /^(score|diagnose)|\.(score|diagnose)/.test(s.name)
+  return s.tokens && rows === whole ? number(Number((s.tokens / s.seconds).toPrecision(3))) : ''
 }
 
 // costs are the devices' seconds by kind and their price, and the lost sessions.
