@@ -30,3 +30,18 @@ func oneWorkflow(name string) cobra.PositionalArgs {
 		return stack.CheckID(args[0])
 	}
 }
+
+// someWorkflows wants one workflow id or more.
+func someWorkflows(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return one(name)(cmd, args)
+		}
+		for _, id := range args {
+			if err := stack.CheckID(id); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}

@@ -98,6 +98,34 @@ func TestWriteReportOfTrials(t *testing.T) {
 	require.NotContains(t, string(page), `"page":"`, "what is not there has no link")
 }
 
+// Several ids are compared on one page, and --json prints the numbers of any page without one.
+func TestWriteComparison(t *testing.T) {
+	s := untrained(t)
+	require.NoError(t, synthetic.Write(t.Context(), s, "run 2", synthetic.Shape{Iterations: 2, Groups: 2, Members: 2, Turns: 1, Words: 2, Seed: 3}))
+	var out bytes.Buffer
+	w := reportWriter{store: s, dir: t.TempDir(), out: &out, errOut: &out}
+	require.NoError(t, w.write(t.Context(), "run 1", "run 2"))
+	require.Regexp(t, `^2 runs, 5 iterations on 2 branches: 1 file, `, out.String())
+	require.FileExists(t, filepath.Join(w.dir, "index.html"))
+	require.ErrorIs(t, w.write(t.Context(), "run 1", "run 3"), store.ErrNotFound)
+	require.ErrorContains(t, w.write(t.Context(), "run 1", "run 1"), `run "run 1" is named twice`)
+	w.trials = true
+	require.ErrorContains(t, w.write(t.Context(), "run 1", "run 2"), "--trials is for one sweep, and 2 ids are given")
+
+	_, err := store.PutArtifact(t.Context(), s, store.SweepDir("sweep"), "definition", "json", []byte(`{"trials": [{"label": "a"}]}`))
+	require.NoError(t, err)
+	w = reportWriter{store: s, dir: filepath.Join(t.TempDir(), "none"), json: true, out: &out, errOut: &out}
+	for want, ids := range map[string][]string{"run 1 and run 2": {"run 1", "run 2"}, "sweep": {"sweep"}, "run 1": {"run 1"}} {
+		out.Reset()
+		require.NoError(t, w.write(t.Context(), ids...))
+		var page struct{ ID string }
+		require.NoError(t, json.Unmarshal(out.Bytes(), &page))
+		require.Equal(t, want, page.ID)
+	}
+	require.NoDirExists(t, w.dir)
+	require.ErrorIs(t, w.write(t.Context(), "run 3"), store.ErrNotFound)
+}
+
 func TestTrajectories(t *testing.T) {
 	s := untrained(t)
 	read := func(w wantedTrajectories) ([]byte, string, error) {
