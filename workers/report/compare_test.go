@@ -83,6 +83,7 @@ func TestLoadRuns(t *testing.T) {
 	last := data["evaluations"].([]any)[0].(map[string]any)["last"].(map[string]any)
 	require.Equal(t, true, last["wilson"])
 	require.Less(t, last["low"].(float64), last["mean"].(float64))
+	require.Equal(t, last, data["settings"].([]any)[0].(map[string]any)["values"].([]any)[0], "the table has it too")
 	require.InDelta(t, 2, data["order"].([]any)[2], 0, "what has no value is last")
 
 	for want, ids := range map[string][]string{

@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workflows/collapse"
+	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
 // sweepPage is what the page of a sweep shows.
@@ -200,7 +201,8 @@ func (t Trial) page(setting int, metrics []string) trialPage {
 	return p
 }
 
-// estimate is the mean of the newest values of trials.
+// estimate is the mean of the newest values of trials. The success of a single run's
+// evaluation has its own interval, Wilson's.
 func (s Sweep) estimate(trials []int, metric string) estimatePage {
 	var values []float64
 	for _, i := range trials {
@@ -208,7 +210,13 @@ func (s Sweep) estimate(trials []int, metric string) estimatePage {
 			values = append(values, v)
 		}
 	}
-	return estimateOf(values).within(metric)
+	e := estimateOf(values).within(metric)
+	if len(trials) == 1 && metric == sweep.EvaluationPrefix+collapse.MetricSuccess {
+		low, at := s.Trials[trials[0]].Run.value(sweep.EvaluationPrefix + "success/low")
+		high, _ := s.Trials[trials[0]].Run.value(sweep.EvaluationPrefix + "success/high")
+		e.Low, e.High, e.Wilson = point(low), point(high), at >= 0
+	}
+	return e
 }
 
 // compare says how the settings differ, in their fields and in their numbers.
@@ -308,6 +316,7 @@ func (s Sweep) evaluations(trials []int) []sweepPointPage {
 		switch {
 		case e.N == 1:
 			p.Low, p.High = point(pointOf(single[version], "success/low")), point(pointOf(single[version], "success/high"))
+			p.Wilson = true
 		case e.N < bandSeeds:
 			p.Low, p.High = point(absent), point(absent)
 		}

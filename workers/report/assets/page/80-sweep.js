@@ -77,10 +77,11 @@ function overlay(sweep, c, small) {
   return chart(fromVersion0({ title: c.title, unit: c.unit, help: small && c.head ? undefined : c.help && c.help.replace(/; .*/, '.'), x: iterations(sweep), lines, points, height: small ? 140 : 220, percent: c.name === 'success/mean' }))
 }
 
-// evaluationPoints are a setting's evaluations. Version n is what iteration n−1 made.
+// evaluationPoints are a setting's evaluations. Version n is what iteration n−1 made. The interval
+// of few seeds would hide the curves.
 function evaluationPoints(c, i, name) {
   return ((c.evaluations || [])[i] || []).map(e => ({
-    x: e.v - 1, y: e.mean, low: e.low, high: e.high, color: hue(i),
+    x: e.v - 1, y: e.mean, low: e.wilson || e.n >= enough ? e.low : null, high: e.wilson || e.n >= enough ? e.high : null, color: hue(i),
     text: `${name}, version ${e.v} evaluated: ${percent(e.mean)}` + (e.n > 1 ? `, mean of ${e.n} seeds` : ''),
   }))
 }

@@ -9,7 +9,7 @@ const estimate = (name, e) => e.n === 0 ? '—' : h('span', {}, shownValue(name,
 // intervalOf is the interval of a mean, or why there is none that says anything.
 function intervalOf(name, e) {
   if (e.n === 1 && !e.wilson) return 'one seed'
-  if (e.low === e.high) return `${e.n} seeds, the same value`
+  if (e.low === e.high) return `${e.n} seeds, all equal`
   if (e.n === 2) return '2 seeds: no useful interval'
   return `${unbroken(shownValue(name, e.low))} to ${unbroken(shownValue(name, e.high))}`
 }
@@ -22,7 +22,7 @@ function difference(name, e) {
   if (e.n === 0) return '—'
   const signed = v => (v > 0 ? '+' : '') + (share(name) ? (100 * v).toFixed(1) + '\u00a0pp' : number(v)).replace(/^-/, '−')
   const clear = e.n > 2 && e.low !== null && (e.low > 0 || e.high < 0)
-  const why = e.n === 1 ? 'one pair' : e.low === e.high ? `${e.n} pairs, the same` : e.n === 2 ? '2 pairs: no useful interval' : `${signed(e.low)} to ${signed(e.high)}`
+  const why = e.n === 1 ? 'one pair' : e.low === e.high ? `${e.n} pairs, all equal` : e.n === 2 ? '2 pairs: no useful interval' : `${signed(e.low)} to ${signed(e.high)}`
   return h('span', {}, h(clear ? 'strong' : 'span', {}, signed(e.mean)), ' ', h('span', { class: 'interval' }, '(' + why + ')'))
 }
 
