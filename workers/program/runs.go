@@ -24,8 +24,11 @@ func runsCommand() *cobra.Command {
 		Short: "list the runs, sweeps and evaluations of the namespace",
 		Long: `Lists the Train, Sweep and Evaluate workflows of the namespace, the newest first:
 state, iterations committed, reward and success of the last one, and when it
-started or, of one that has ended, when it ended. The trials of sweeps are left out
-unless --trials is given. The numbers are search attributes: where the namespace
+started or, of one that has ended, when it ended. Of a sweep that has ended it says how
+many of its trials did all their iterations, of one that runs how many of those that it
+has begun; of an evaluation that has ended what it measured. The trials of sweeps are
+left out unless --trials is given. Long ids are shortened; --json has them whole. The
+numbers are search attributes: where the namespace
 lacks them (reprise doctor), a dash stands for them.`,
 		Example: `  reprise runs
   reprise runs --query 'RepriseSuccess > 0.5' --limit 0
@@ -46,6 +49,7 @@ lacks them (reprise doctor), a dash stands for them.`,
 			if limit > 0 && len(all) > limit {
 				left, all = len(all)-limit, all[:limit]
 			}
+			runs.AddOutcomes(cmd.Context(), c, all)
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), all)
 			}
@@ -73,8 +77,11 @@ func printRuns(out io.Writer, all []runs.Run, left int) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "id\tkind\tstate\titerations\treward\tsuccess\tsince")
 	for _, r := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", human.Visible(r.ID), r.Kind, r.State,
-			runs.Count(r.Iterations), runs.Number(r.Reward), runs.Percent(r.Success), r.Since().Local().Format(time.DateTime))
+		iterations := runs.Count(r.Iterations)
+		if r.Trials != nil {
+			iterations = r.Trials.String()
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", shortID(human.Visible(r.ID)), r.Kind, r.State, iterations, runs.Number(r.Reward), runs.Percent(r.Success), r.Since().Local().Format(time.DateTime))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -84,4 +91,16 @@ func printRuns(out io.Writer, all []runs.Run, left int) error {
 		return err
 	}
 	return nil
+}
+
+// maxID is the longest id that the list shows whole: every line is as long as the longest.
+const maxID = 90
+
+// shortID is the beginning and the end of a long id.
+func shortID(id string) string {
+	runes := []rune(id)
+	if len(runes) <= maxID {
+		return id
+	}
+	return string(runes[:maxID-21]) + "…" + string(runes[len(runes)-20:])
 }

@@ -2,6 +2,7 @@ package program
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,15 +20,25 @@ func TestPrintRuns(t *testing.T) {
 	require.NoError(t, printRuns(&out, []runs.Run{
 		{ID: "bandit-1\x1b", Kind: "Train", State: "running", Iterations: &twelve, Reward: &reward, Success: &success, Started: started},
 		{ID: "fig7", Kind: "Sweep", State: "done", Started: started, Ended: &ended},
+		{ID: "fig8", Kind: "Sweep", State: "running", Trials: &runs.Trials{Done: 4, Of: 18}, Started: started},
 	}, 3))
-	require.Equal(t, `id         kind   state    iterations  reward  success  since
-bandit-1   Train  running  12          0.250   50 %     2026-02-03 04:05:06
-fig7       Sweep  done     –           –       –        2026-02-03 04:06:06
+	require.Equal(t, `id         kind   state    iterations      reward  success  since
+bandit-1   Train  running  12              0.250   50 %     2026-02-03 04:05:06
+fig7       Sweep  done     –               –       –        2026-02-03 04:06:06
+fig8       Sweep  running  4 of 18 trials  –       –        2026-02-03 04:05:06
 3 older ones are left out (--limit 0 lists all)
 `, out.String())
 	out.Reset()
 	require.NoError(t, printRuns(&out, nil, 0))
 	require.Contains(t, out.String(), "No runs. Start one: temporal workflow start")
+}
+
+// A long id does not pad every line to its length; its end tells trials apart.
+func TestShortID(t *testing.T) {
+	require.Equal(t, strings.Repeat("x", 90), shortID(strings.Repeat("x", 90)))
+	short := shortID(strings.Repeat("x", 900) + ",seed=10001")
+	require.Len(t, []rune(short), 90)
+	require.Regexp(t, `^x{69}…x+,seed=10001$`, short)
 }
 
 func TestPrintVersion(t *testing.T) {

@@ -30,7 +30,10 @@ type Run struct {
 	// Sweep is the sweep that the run is a trial of.
 	Sweep       string `json:"sweep,omitempty"`
 	Environment string `json:"environment,omitempty"`
-	// Iterations are committed. Reward and Success are of the last one.
+	// Trials are a sweep's.
+	Trials *Trials `json:"trials,omitempty"`
+	// Iterations are committed. Reward and Success are of the last one, or what an
+	// evaluation measured on its first suite.
 	Iterations *int64   `json:"iterations,omitempty"`
 	Reward     *float64 `json:"reward,omitempty"`
 	Success    *float64 `json:"success,omitempty"`
@@ -66,7 +69,7 @@ func List(ctx context.Context, c client.Client, wanted Wanted) ([]Run, error) {
 	if wanted.Query != "" {
 		query += " AND (" + wanted.Query + ")"
 	}
-	newest := map[string]Run{}
+	newest, trials := map[string]Run{}, map[string]Run{}
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: pageOfList}
 	for {
 		page, err := c.ListWorkflow(ctx, request)
@@ -74,12 +77,12 @@ func List(ctx context.Context, c client.Client, wanted Wanted) ([]Run, error) {
 			return nil, fmt.Errorf("list the workflows: %w", err)
 		}
 		for _, e := range page.GetExecutions() {
-			if e.GetParentExecution() != nil && !wanted.Trials {
-				continue
-			}
 			r := runOf(e)
-			if before, ok := newest[r.ID]; !ok || r.Started.After(before.Started) {
-				newest[r.ID] = r
+			if r.Sweep != "" {
+				keepNewer(trials, r)
+			}
+			if e.GetParentExecution() == nil || wanted.Trials {
+				keepNewer(newest, r)
 			}
 		}
 		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
@@ -88,10 +91,20 @@ func List(ctx context.Context, c client.Client, wanted Wanted) ([]Run, error) {
 	}
 	out := make([]Run, 0, len(newest))
 	for _, r := range newest {
+		if r.Kind == "Sweep" && wanted.Query == "" {
+			r.Trials = trialsOf(r.ID, trials)
+		}
 		out = append(out, r)
 	}
 	slices.SortFunc(out, func(a, b Run) int { return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.ID, b.ID)) })
 	return out, nil
+}
+
+// keepNewer keeps the newest execution of a run's id.
+func keepNewer(all map[string]Run, r Run) {
+	if before, ok := all[r.ID]; !ok || r.Started.After(before.Started) {
+		all[r.ID] = r
+	}
 }
 
 func runOf(e *workflowpb.WorkflowExecutionInfo) Run {

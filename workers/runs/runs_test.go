@@ -34,6 +34,7 @@ type server struct {
 	pages   [][]*workflowpb.WorkflowExecutionInfo
 	details string
 	failure error
+	result  string // of every workflow that has ended, as JSON
 	queries []string
 	// described are the other fields of a lookup.
 	described workflowservice.DescribeWorkflowExecutionResponse
@@ -77,7 +78,12 @@ type ended struct {
 	s *server
 }
 
-func (e ended) Get(context.Context, any) error { return e.s.failure }
+func (e ended) Get(_ context.Context, to any) error {
+	if e.s.failure == nil && e.s.result != "" {
+		return json.Unmarshal([]byte(e.s.result), to)
+	}
+	return e.s.failure
+}
 
 // execution is a workflow that was started at a minute.
 func execution(t *testing.T, id, kind string, status enumspb.WorkflowExecutionStatus, minute int, attributes map[string]any) *workflowpb.WorkflowExecutionInfo {
@@ -121,7 +127,7 @@ func TestList(t *testing.T) {
 	end := time.Unix(210, 0).UTC()
 	require.Equal(t, []Run{
 		{ID: "bandit-1", Kind: "Train", State: "running", Environment: "bandit", Iterations: &twelve, Reward: &quarter, Success: &half, Started: time.Unix(300, 0).UTC()},
-		{ID: "fig7", Kind: "Sweep", State: "done", Started: time.Unix(180, 0).UTC(), Ended: &end},
+		{ID: "fig7", Kind: "Sweep", State: "done", Trials: &Trials{Of: 1}, Started: time.Unix(180, 0).UTC(), Ended: &end},
 	}, got)
 	require.Equal(t, time.Unix(300, 0).UTC(), got[0].Since())
 	require.Equal(t, end, got[1].Since())
@@ -134,6 +140,26 @@ func TestList(t *testing.T) {
 	require.Nil(t, got[1].Iterations, "what the server does not know is absent")
 	require.Len(t, s.queries, 2)
 	require.Contains(t, s.queries[1], " AND (RepriseSuccess > 0.5)")
+}
+
+// A sweep that has ended says how many trials it did, and an evaluation what it measured.
+func TestAddOutcomes(t *testing.T) {
+	rows := func() []Run {
+		return []Run{{ID: "s", Kind: "Sweep", State: "done", Trials: &Trials{Of: 1}}, {ID: "e", Kind: "Evaluate", State: "done"},
+			{ID: "r", Kind: "Sweep", State: "running"}, {ID: "t", Kind: "Train", State: "done"}}
+	}
+	s := &server{result: `{"counts": {"trials": 18, "done": 17, "failed": 1}, "evaluations": [{"metrics": {"success/mean": 0.75, "reward/mean": "NaN"}}, {"metrics": {"success/mean": 0}}]}`}
+	got := rows()
+	AddOutcomes(t.Context(), s, got)
+	half := 0.75
+	require.Equal(t, []Run{{ID: "s", Kind: "Sweep", State: "done", Trials: &Trials{Done: 17, Of: 18}}, {ID: "e", Kind: "Evaluate", State: "done", Success: &half},
+		{ID: "r", Kind: "Sweep", State: "running"}, {ID: "t", Kind: "Train", State: "done"}}, got)
+	require.Equal(t, "17 of 18 trials", got[0].Trials.String())
+
+	s.failure = errors.New("encrypted")
+	got = rows()
+	AddOutcomes(t.Context(), s, got)
+	require.Equal(t, rows(), got, "what cannot be read is left out")
 }
 
 func TestSummarize(t *testing.T) {
