@@ -73,7 +73,7 @@ func TestContributingShowsTheStep(t *testing.T) {
 // ownFiles are the Python files that the page about environments of one's own shows, in its
 // order.
 var ownFiles = []string{
-	"own/guess.py", "own/bare.py", "own/frozen_lake.py", "own/minigrid_walk.py", "own/reasoning.py", "own/text_world.py", "own/judge.py",
+	"own/lights.py", "own/guess.py", "own/bare.py", "own/frozen_lake.py", "own/minigrid_walk.py", "own/reasoning.py", "own/text_world.py", "own/judge.py",
 }
 
 // The page about environments of one's own shows the files under test.
@@ -93,7 +93,7 @@ func TestOwnEnvironmentsShowsTheFiles(t *testing.T) {
 	if *update {
 		require.NoError(t, os.WriteFile(page, []byte(text), 0o644))
 	}
-	require.Contains(t, text, "```json\n"+read(t, "own/guess.json")+"```\n")
+	require.Contains(t, text, "```json\n"+read(t, "own/lights.json")+"```\n")
 }
 
 // link finds links and pictures of Markdown and HTML.

@@ -305,7 +305,7 @@ func askAgain(t *testing.T, r *train.Runner, s store.Store, m *store.Manifest) {
 
 // The spec of a run has the environment's description, and says nothing of commands.
 func TestForeignSpec(t *testing.T) {
-	shown, err := os.ReadFile("../docs/own/guess.json")
+	shown, err := os.ReadFile("../docs/own/lights.json")
 	require.NoError(t, err)
 	_, err = spec.Decode(shown, run.Known())
 	require.NoError(t, err)

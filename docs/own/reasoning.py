@@ -6,10 +6,11 @@ from reprise_env import Environment, run
 
 class Reasoning(Environment):
     """Answer the question."""
-    version, max_actions, instances, examples = "reasoning-1", 1, 1000, ["an answer", "another answer"]
+    version, max_actions, examples = "reasoning-1", 1, ["an answer", "another answer"]
 
-    def __init__(self, task="basic_arithmetic", **settings):
-        self.tasks = reasoning_gym.create_dataset(task, seed=1, size=1000, **settings)
+    def __init__(self, task="basic_arithmetic", size=1000, choices=None, **settings):  # choices: the answers, if they are few
+        self.tasks = reasoning_gym.create_dataset(task, seed=1, size=size, **settings)
+        self.instances, self.actions = size, choices
 
     def reset(self, instance, chance):
         self.task = self.tasks[instance]

@@ -104,6 +104,16 @@ class Cache(unittest.TestCase):
             ask(server, n)
         self.assertEqual(closed, [None, 0, 1])
 
+    def test_a_close_that_raises_breaks_no_episode(self):
+        class Stuck(Walk):
+            cached = 0
+
+            def close(self):
+                raise OSError("stuck")
+        answer, log = quietly(ask, _play.Environments(Stuck), 1)
+        self.assertEqual(answer["observation"], "at 1")
+        self.assertIn("OSError: stuck", log)
+
 
 class Chance(unittest.TestCase):
     def test_global_generators_are_seeded(self):

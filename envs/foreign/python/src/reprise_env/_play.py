@@ -25,6 +25,14 @@ def _seed(*address):
         numpy.seed(number & 0xFFFFFFFF)
 
 
+def _close(env):
+    """Closes an environment. What that raises is no answer about an episode: it is printed."""
+    try:
+        env.close()
+    except (Exception, SystemExit) as e:
+        report(e)
+
+
 class _Episode:
     """An episode at the end of the actions it has had."""
 
@@ -136,14 +144,14 @@ class Environments:
                 "actions": None if env.actions is None else _values.names(env.actions, "actions"),
                 "max_actions": most, "max_actions_per_turn": _values.integer(env.max_actions_per_turn, "max_actions_per_turn", 1, most),
                 "instances": _values.integer(env.instances, "instances", 0, 2**63 - 1), "replayable": bool(env.replayable)}
-            env.close()
+            _close(env)
         return self._heads[key]
 
     def _widest(self, options):
         """The environment's widest observations, or those of sampled episodes."""
         env = self._make(options)
         if env.widest is not None:
-            env.close()
+            _close(env)
             return [_values.text(t, f"widest[{i}]") for i, t in enumerate(env.widest)]
         seen, draw, left = set(), random.Random(0), 8 * env.sampled
         for instance in range(env.sampled):
@@ -157,7 +165,7 @@ class Environments:
                 episode.take(action)
                 seen.add(episode.observation)
                 left -= 1
-            episode.env.close()
+            _close(episode.env)
         widest = sorted(seen, key=lambda text: (-len(text.encode()), _sha256(text)))[:16]  # of equal ones, any
         # A run counts tokens, and other episodes may show more than these: one text has an eighth more.
         return [widest[0] + widest[0][:len(widest[0]) // 8 + 1]] + widest
@@ -177,7 +185,7 @@ class Environments:
             for action in asked["played"]:
                 episode.take(action)
         if asked["chain"] not in ("", episode.chain):
-            episode.env.close()
+            _close(episode.env)
             return {"drift": {"chain": episode.chain}}
         steps, invalid = [], 0
         for text in asked["next"]:
@@ -196,11 +204,11 @@ class Environments:
     def _keep(self, name, episode, most):
         """Keeps an episode that may continue, in place of the one that was asked about the longest ago."""
         if episode.done or most < 1:
-            episode.env.close()
+            _close(episode.env)
             return
         other = self._kept.pop(name, None)
         if other is not None:
-            other.env.close()
+            _close(other.env)
         self._kept[name] = episode
         while len(self._kept) > most:
-            self._kept.popitem(last=False)[1].env.close()
+            _close(self._kept.popitem(last=False)[1].env)
