@@ -46,16 +46,19 @@ func ownerOf(ctx context.Context, s store.Store, namespace string) Check {
 	}
 	switch {
 	case errors.Is(err, store.ErrInvalid):
-		return Check{nameOwner, Fail, err.Error(), "restore the object from a copy, or delete it if only namespace " + namespace + " is served here"}
+		return Check{nameOwner, Fail, err.Error(),
+			"restore the object from a copy, or delete it if only namespace " + namespace + " is served here"}
 	case err != nil:
 		return Check{nameOwner, Warn, fmt.Sprintf("read whose runs it has: %v", plain(err)), "a worker asks again until the bucket answers"}
 	case owner == nil:
-		return Check{Name: nameOwner, Status: OK, Detail: fmt.Sprintf("no worker has served it: the first one ties it to its namespace (this one: %q)", namespace)}
+		return Check{Name: nameOwner, Status: OK,
+			Detail: fmt.Sprintf("no worker has served it: the first one ties it to its namespace (this one: %q)", namespace)}
 	}
 	detail := fmt.Sprintf("it has the runs of namespace %q (%s)", owner.Namespace, s.Location(store.OwnerKey))
 	if owner.Namespace != namespace {
 		return Check{nameOwner, Fail, detail + fmt.Sprintf(", and this is namespace %q", namespace),
-			fmt.Sprintf("name that one with --namespace, or another prefix with --s3-prefix; if %q was renamed and nobody serves it, delete the object", owner.Namespace)}
+			fmt.Sprintf("name that one with --namespace, or another prefix with --s3-prefix; if %q was renamed and nobody serves it, "+
+				"delete the object", owner.Namespace)}
 	}
 	if owner.Cluster != "" {
 		detail += ", cluster " + owner.Cluster

@@ -112,7 +112,8 @@ func RefuseRemoved(ctx context.Context, s Store, id string) error {
 	if err != nil || r == nil {
 		return err
 	}
-	return fmt.Errorf("%w: %s (%s is what stays of it), and its id is not used again: use another one", ErrRemoved, r, s.Location(RemovedKey(r.dir())))
+	return fmt.Errorf("%w: %s (%s is what stays of it), and its id is not used again: use another one",
+		ErrRemoved, r, s.Location(RemovedKey(r.dir())))
 }
 
 // dir is the folder of what was removed.

@@ -37,7 +37,7 @@ func stillThere(ctx context.Context, s store.Store, dirs ...string) error {
 }
 
 // askBucket bounds how long a command that is about Temporal waits for the bucket.
-const askBucket = 3 * time.Second
+const askBucket = 2 * time.Second
 
 // removedNote finds what a person has removed under an id; nil if nothing was, or no bucket answers.
 func removedNote(ctx context.Context, s store.Store, id string) *store.Removed {

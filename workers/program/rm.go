@@ -107,7 +107,8 @@ func servesPrefix(ctx context.Context, c client.Client, namespace string, s stor
 	if err != nil || slices.Contains(further, about.GetClusterId()) {
 		return err
 	}
-	return fmt.Errorf("no worker of this server has served %s (reprise doctor says whose runs it has; if nobody works on this one any longer, say so: --ended)", s.Location(""))
+	return fmt.Errorf("no worker of this server has served %s (reprise doctor says whose runs it has; if nobody works on this one any "+
+		"longer, say so: --ended)", s.Location(""))
 }
 
 // openOn asks a server which workflows are open.
@@ -203,8 +204,8 @@ func printRemoval(out io.Writer, plan bucket.Removal, asked bool) error {
 		of = " with " + human.Plural(len(plan.Trials), "trial")
 	}
 	left := plan.Left()
-	fmt.Fprintf(&b, "%s %s%s: %s, %s; %s\n", plan.What, human.Visible(plan.ID), of, human.Plural(left.Objects, "object"), human.Bytes(left.Bytes),
-		human.Plural(plan.Uploads, "incomplete upload"))
+	fmt.Fprintf(&b, "%s %s%s: %s, %s; %s\n", plan.What, human.Visible(plan.ID), of, human.Plural(left.Objects, "object"),
+		human.Bytes(left.Bytes), human.Plural(plan.Uploads, "incomplete upload"))
 	for _, kind := range bucket.Kinds {
 		if s := plan.Kinds[kind]; s.Objects > 0 {
 			fmt.Fprintf(&b, "  %-14s%8d  %s\n", kind, s.Objects, human.Bytes(s.Bytes))
