@@ -277,7 +277,7 @@ class Description(unittest.TestCase):
 PROGRAM = """
 import multiprocessing, os, subprocess, sys
 from reprise_env import Environment, run
-print("at import, before the streams are the protocol's", file=sys.stderr)
+print("at import")
 
 class Loud(Environment):
     version, actions, widest = "loud-1", ["a"], ["loud"]
@@ -308,13 +308,13 @@ class Process(unittest.TestCase):
                     {"id": 3, "call": "EnvScore", "input": {}}]
         ended = subprocess.run([sys.executable, path], input="".join(json.dumps(r) + "\n" for r in requests).encode(),
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60,
-                               env={**os.environ, "PYTHONPATH": SRC, "LC_ALL": "C"})
+                               env={"PATH": os.environ["PATH"], "PYTHONPATH": SRC, "LC_ALL": "C"})
         replies = [json.loads(line) for line in ended.stdout.splitlines()]
         log = ended.stderr.decode()
         self.assertEqual([r["id"] for r in replies], [1, 2, 3], log)
         self.assertEqual(replies[1]["output"]["episodes"][0]["observation"], "LOUD")
         self.assertIn("EnvScore", replies[2]["error"]["message"])
-        for told in ("from Python", "from C", "from a child"):
+        for told in ("at import", "from Python", "from C", "from a child"):
             self.assertIn(told, log)
         self.assertEqual(ended.returncode, 0)
 

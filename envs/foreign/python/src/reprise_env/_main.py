@@ -41,12 +41,12 @@ def _own_streams():
     What the environment, its libraries or its child processes print goes to standard error, and they read
     nothing of the requests.
     """
-    sys.stdout.flush()
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
     os.dup2(2, 1)
+    sys.stdout.flush()  # what was printed while the program was imported, if its buffer has it still
     sys.stdout = sys.stderr
     return requests, replies
 
