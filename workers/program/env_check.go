@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -170,7 +171,11 @@ func (f *checkFlags) servers(ctx context.Context, name string) (servers [2]*fore
 	for i, call := range calls {
 		if servers[i], err = foreign.Connect(ctx, name, json.RawMessage(f.options), call); err != nil {
 			end()
-			return servers, nil, fmt.Errorf("%w (a judge is checked with --judge)", err)
+			// A judge looks for episodes in what it is asked.
+			if strings.Contains(err.Error(), "episodes") {
+				err = fmt.Errorf("%w (a judge is checked with --judge)", err)
+			}
+			return servers, nil, err
 		}
 	}
 	return servers, end, nil

@@ -141,7 +141,9 @@ func TestEnvCheckJudge(t *testing.T) {
 	}
 	_, _, err = runEnv(t, "", "check", "judge", "--env-process", process, "--components", "score 1")
 	require.ErrorContains(t, err, "--components is for a judge: add --judge")
-	_, _, err = runEnv(t, "", "check", "guess", "--env-process", "guess="+standinScript(t, standin.Reply), "--timeout", "1s", "--options", "{\"a\":")
+	asJudge := filepath.Join(dir, "judge.sh")
+	require.NoError(t, os.WriteFile(asJudge, []byte("#!/bin/sh\nread -r line\necho \"KeyError: 'episodes'\" >&2\nexit 1\n"), 0o755))
+	_, _, err = runEnv(t, "", "check", "judge", "--env-process", "judge="+asJudge)
 	require.ErrorContains(t, err, "(a judge is checked with --judge)")
 }
 
