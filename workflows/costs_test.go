@@ -279,7 +279,7 @@ func TestSweepSumsCosts(t *testing.T) {
 
 // Current Details have the costs.
 func TestDetailsShowCosts(t *testing.T) {
-	tr := &train{ready: true, Carry: Carry{Costs: costs{
+	tr := &train{Workflows: &Workflows{}, ready: true, Carry: Carry{Costs: costs{
 		Committed: []activities.Cost{{Kind: "H100", Held: 60, Money: 2}}, Due: []activities.Cost{{Kind: "H100", Held: 60, Money: 1}},
 	}}}
 	require.Contains(t, tr.details(), "| H100 | 2m0s | 0s | 0s | 0s | 0s | 3.00 |\n")
