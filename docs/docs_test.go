@@ -93,7 +93,9 @@ func TestOwnEnvironmentsShowsTheFiles(t *testing.T) {
 	if *update {
 		require.NoError(t, os.WriteFile(page, []byte(text), 0o644))
 	}
-	require.Contains(t, text, "```json\n"+read(t, "own/lights.json")+"```\n")
+	for _, file := range []string{"own/lights.json", "own/reasoning.json"} {
+		require.Contains(t, text, "```json\n"+read(t, file)+"```\n")
+	}
 }
 
 // link finds links and pictures of Markdown and HTML.

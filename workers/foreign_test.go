@@ -305,13 +305,15 @@ func askAgain(t *testing.T, r *train.Runner, s store.Store, m *store.Manifest) {
 
 // The spec of a run has the environment's description, and says nothing of commands.
 func TestForeignSpec(t *testing.T) {
-	shown, err := os.ReadFile("../docs/own/lights.json")
-	require.NoError(t, err)
-	_, err = spec.Decode(shown, run.Known())
-	require.NoError(t, err)
+	for _, file := range []string{"lights.json", "reasoning.json"} {
+		shown, err := os.ReadFile("../docs/own/" + file)
+		require.NoError(t, err)
+		_, err = spec.Decode(shown, run.Known())
+		require.NoError(t, err, file)
+	}
 	ctx, s := t.Context(), store.NewMemory()
 	h := &host.Host{Store: s}
-	_, err = h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: guessSpec(0.5, spec.Drop, 1)})
+	_, err := h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: guessSpec(0.5, spec.Drop, 1)})
 	require.ErrorIs(t, err, activities.ErrNotServed)
 	require.ErrorIs(t, err, activities.ErrEnvironment)
 	require.ErrorContains(t, err, "--env-process guess=COMMAND")
