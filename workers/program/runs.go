@@ -81,7 +81,8 @@ func printRuns(out io.Writer, all []runs.Run, left int) error {
 		if r.Trials != nil {
 			iterations = r.Trials.String()
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", shortID(human.Visible(r.ID)), r.Kind, r.State, iterations, runs.Number(r.Reward), runs.Percent(r.Success), r.Since().Local().Format(time.DateTime))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", shortID(human.Visible(r.ID)), r.Kind, r.State, iterations,
+			runs.Number(r.Reward), runs.Percent(r.Success), r.Since().Local().Format(time.DateTime))
 	}
 	if err := w.Flush(); err != nil {
 		return err

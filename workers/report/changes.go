@@ -67,7 +67,8 @@ func settingsChanged(before, after []byte) []string {
 func leaves(path string, text []byte) map[string]string {
 	out := map[string]string{}
 	var list []map[string]json.RawMessage
-	if json.Unmarshal(text, &list) == nil && len(list) > 0 && !slices.ContainsFunc(list, func(m map[string]json.RawMessage) bool { return m == nil }) {
+	isNull := func(m map[string]json.RawMessage) bool { return m == nil }
+	if json.Unmarshal(text, &list) == nil && len(list) > 0 && !slices.ContainsFunc(list, isNull) {
 		for i, fields := range list {
 			for name, value := range fields {
 				maps.Copy(out, leaves(fmt.Sprintf("%s[%d].%s", path, i, name), value))
