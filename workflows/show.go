@@ -56,7 +56,7 @@ func (t *train) show(ctx workflow.Context, phase string) {
 	for _, w := range unheard(ctx) {
 		details += "\nWarning: " + w + "\n"
 	}
-	workflow.SetCurrentDetails(ctx, details)
+	workflow.SetCurrentDetails(ctx, spaced(details))
 	t.sweep.waits(ctx, t)
 }
 
@@ -105,7 +105,7 @@ func (t *train) details() string {
 	if t.First != nil {
 		row(fmt.Sprintf("evaluation of version %d", t.First.Version), figures(t.First.Metrics))
 	}
-	if t.Last != nil && t.Last != t.First {
+	if t.Last != nil && (t.First == nil || t.Last.Version != t.First.Version) {
 		row(fmt.Sprintf("evaluation of version %d", t.Last.Version), figures(t.Last.Metrics))
 	}
 	row("devices lost", fmt.Sprint(t.LostDevices))
@@ -187,4 +187,17 @@ func upsert(ctx workflow.Context, updates ...temporal.SearchAttributeUpdate) {
 	if err := workflow.UpsertTypedSearchAttributes(ctx, updates...); err != nil {
 		workflow.GetLogger(ctx).Warn("search attributes were not set", "error", err)
 	}
+}
+
+// spaced keeps the cells of a table apart in the Web UI, which draws them without any space
+// between them. Markdown drops plain spaces at the end of a cell, and not those that do not break.
+func spaced(details string) string {
+	var b strings.Builder
+	for line := range strings.Lines(details) {
+		if strings.HasPrefix(line, "| ") && strings.Trim(line, "| \n") != "" {
+			line = strings.ReplaceAll(line, " |", "\u00a0\u00a0\u00a0|")
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }

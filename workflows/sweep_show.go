@@ -239,7 +239,7 @@ func (s *sweeping) show(ctx workflow.Context, phase string) {
 		return
 	}
 	s.phase, s.shown = phase, now
-	workflow.SetCurrentDetails(ctx, s.details())
+	workflow.SetCurrentDetails(ctx, spaced(s.details()))
 }
 
 // maxShown bounds the lines of the Current Details; the query has all.
