@@ -9,6 +9,15 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
+// While a run works, its details say where the Web UI shows what is tried again; one that rests or has ended tries nothing.
+func TestDetailsSayWhereAttemptsAre(t *testing.T) {
+	r := &train{phase: "iteration 3 · commit"}
+	require.Contains(t, r.details(), "**iteration 3 · commit**\n\n"+PendingHint+"\n\n")
+	for _, rest := range []*train{{phase: "done"}, {phase: "ended: no"}, {phase: "paused", resting: true}} {
+		require.NotContains(t, rest.details(), PendingHint)
+	}
+}
+
 // The memo names the manifest of each commit, so that reprise verify knows which is the newest though no worker answers.
 func TestMemoNamesTheNewestManifest(t *testing.T) {
 	s := &stage{plan: testPlan()}

@@ -22,6 +22,9 @@ var (
 	attributeSuccess     = temporal.NewSearchAttributeKeyFloat64("RepriseSuccess")
 )
 
+// PendingHint says where the Web UI shows what is tried again: a workflow does not know the attempts of its own activities.
+const PendingHint = "What is tried again, at which attempt and why: the tab Pending Activities."
+
 // MemoManifest is the memo's field that names the newest manifest: reprise verify compares it with what is stored.
 const MemoManifest = "manifest"
 
@@ -63,6 +66,9 @@ func (t *train) show(ctx workflow.Context, phase string) {
 func (t *train) details() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**\n\n", t.phase)
+	if !t.resting && t.phase != "done" && !strings.HasPrefix(t.phase, "ended: ") {
+		b.WriteString(PendingHint + "\n\n")
+	}
 	if w := t.waiting(); w != nil && w.Reason != "" {
 		w.showPrograms(&b)
 	} else if w != nil && slices.Contains(t.present, t.wanted) {

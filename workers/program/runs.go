@@ -29,14 +29,15 @@ many of its trials did all their iterations, of one that runs how many of those 
 has begun; of an evaluation that has ended what it measured. The trials of sweeps are
 left out unless --trials is given. Long ids are shortened; --json has them whole. The
 numbers are search attributes: where the namespace
-lacks them (reprise doctor), a dash stands for them.`,
+lacks them (reprise doctor), a dash stands for them. Below the list is what those that
+run try again, with attempt and last error.`,
 		Example: `  reprise runs
   reprise runs --query 'RepriseSuccess > 0.5' --limit 0
   reprise runs --trials --query "RepriseSweep = 'fig7'"
   reprise runs --json | jq -r '.[] | select(.state == "failed") | .id'`,
 		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := conn.Temporal(cmd.Context())
+			c, by, err := conn.TemporalDecoded(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -50,6 +51,9 @@ lacks them (reprise doctor), a dash stands for them.`,
 				left, all = len(all)-limit, all[:limit]
 			}
 			runs.AddOutcomes(cmd.Context(), c, all)
+			if err := runs.AddPending(cmd.Context(), c, all, by); err != nil {
+				return err
+			}
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), all)
 			}
@@ -87,6 +91,14 @@ func printRuns(out io.Writer, all []runs.Run, left int) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	for _, r := range all {
+		if r.Pending == nil {
+			continue
+		}
+		if _, err := fmt.Fprintf(out, "%s: %s\n", human.Visible(r.ID), clipped(r.Pending.String())); err != nil {
+			return err
+		}
+	}
 	if left > 0 {
 		_, err := fmt.Fprintf(out, "%d older ones are left out (--limit 0 lists all)\n", left)
 		return err
@@ -104,4 +116,15 @@ func shortID(id string) string {
 		return id
 	}
 	return string(runes[:maxID-21]) + "…" + string(runes[len(runes)-20:])
+}
+
+// maxLine is about how much of an error has room in a line of the list; status has all of it.
+const maxLine = 200
+
+// clipped is the beginning of a long text.
+func clipped(text string) string {
+	if runes := []rune(text); len(runes) > maxLine {
+		return string(runes[:maxLine]) + "…"
+	}
+	return text
 }

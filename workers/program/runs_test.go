@@ -29,6 +29,12 @@ fig8       Sweep  running  4 of 18 trials  –       –        2026-02-03 04:05
 3 older ones are left out (--limit 0 lists all)
 `, out.String())
 	out.Reset()
+	require.NoError(t, printRuns(&out, []runs.Run{
+		{ID: "bandit-1", Kind: "Train", State: "running", Started: started, Pending: &runs.Pending{Activity: "Commit", Attempt: 9, Error: strings.Repeat("x", 500)}},
+	}, 0))
+	require.Contains(t, out.String(), "\nbandit-1: Commit is tried again (attempt 9): xxx")
+	require.Len(t, strings.Split(out.String(), "\n")[2], len("bandit-1: ")+maxLine+len("…"))
+	out.Reset()
 	require.NoError(t, printRuns(&out, nil, 0))
 	require.Contains(t, out.String(), "No runs. Start one: temporal workflow start")
 }

@@ -41,6 +41,8 @@ type Run struct {
 	// ended, nil while it runs.
 	Started time.Time  `json:"started"`
 	Ended   *time.Time `json:"ended,omitempty"`
+	// Pending is the activity that is tried again most often: see AddPending.
+	Pending *Pending `json:"pending,omitempty"`
 }
 
 // Since is when the run entered its state.

@@ -288,3 +288,26 @@ func TestStateOf(t *testing.T) {
 		require.Equal(t, want, state)
 	}
 }
+
+// The status tells what is tried again itself.
+func TestStatusHasNoHintOfTheWebUI(t *testing.T) {
+	s := &server{pages: [][]*workflowpb.WorkflowExecutionInfo{{execution(t, "r", "Train", running, 1, nil)}}, details: "**committing**\n\n" + workflows.PendingHint + "\n\nmore"}
+	summary, err := Summarize(t.Context(), s, "r", converter.GetDefaultDataConverter())
+	require.NoError(t, err)
+	require.Equal(t, "committing\nmore\n", summary.Details)
+}
+
+// The list says what the runs that have not ended try again.
+func TestAddPending(t *testing.T) {
+	s := &server{pages: [][]*workflowpb.WorkflowExecutionInfo{{execution(t, "r", "Train", running, 1, nil)}}}
+	s.described.PendingActivities = []*workflowpb.PendingActivityInfo{{
+		ActivityId: "5", ActivityType: &commonpb.ActivityType{Name: "Commit"}, Attempt: 3,
+		LastFailure: &failurepb.Failure{Message: "put: slow", FailureInfo: &failurepb.Failure_ApplicationFailureInfo{
+			ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{Type: "StoreUnavailable"}}},
+	}}
+	all := []Run{{ID: "r"}, {ID: "old", Ended: new(time.Unix(1, 0))}}
+	require.NoError(t, AddPending(t.Context(), s, all, converter.GetDefaultDataConverter()))
+	require.Equal(t, &Pending{ID: "5", Activity: "Commit", Attempt: 3, Error: "StoreUnavailable: put: slow"}, all[0].Pending)
+	require.Nil(t, all[1].Pending)
+	require.NoError(t, AddPending(t.Context(), &server{}, all[:1], converter.GetDefaultDataConverter()), "it is gone")
+}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/human"
+	"github.com/reprise-rl/reprise/workflows"
 )
 
 // Summary is how one workflow is.
@@ -69,6 +70,7 @@ func Summarize(ctx context.Context, c client.Client, id string, by converter.Dat
 		if failed && strings.HasPrefix(details, "**ended: ") {
 			_, details, _ = strings.Cut(details, "**\n\n") // the failure says it in full
 		}
+		details = strings.Replace(details, workflows.PendingHint+"\n\n", "", 1) // it is told below
 		s.Details, s.answered = plain(details), true
 	} else if ctx.Err() != nil {
 		return s, ctx.Err()
