@@ -38,7 +38,7 @@ func TestRebuildSeconds(t *testing.T) {
 		{1, 70},
 	}, got)
 
-	r := train{Carry: Carry{Next: 12, Snapshot: 10, Rebuilding: rebuilding{Load: 30.2, Update: 10}}, ready: true}
+	r := train{Workflows: &Workflows{}, Carry: Carry{Next: 12, Snapshot: 10, Rebuilding: rebuilding{Load: 30.2, Update: 10}}, ready: true}
 	require.Contains(t, r.details(), "| updates since the last snapshot | 2, about 50s to load and apply again |")
 	r.Rebuilding = rebuilding{}
 	require.Contains(t, r.details(), "| updates since the last snapshot | 2 |")
