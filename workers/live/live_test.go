@@ -84,7 +84,9 @@ func (s *site) write(id string, iterations int) {
 	require.NoError(s.t, synthetic.Write(s.t.Context(), s.store, id, synthetic.Shape{Iterations: iterations, Groups: 2, Members: 2, Turns: 1, Words: 2}))
 }
 
-func path(id string) string { return "/runs/" + strings.ReplaceAll(workflows.PageName(id), "%", "%25") + "/" }
+func path(id string) string {
+	return "/runs/" + strings.ReplaceAll(workflows.PageName(id), "%", "%25") + "/"
+}
 
 // A run's page follows it: it is made when it is asked for, and made again when more is committed. The version before stays.
 func TestPageFollowsTheRun(t *testing.T) {
