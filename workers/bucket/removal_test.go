@@ -221,6 +221,42 @@ func TestRemoveKilledAnywhere(t *testing.T) {
 	require.Equal(t, want, held(t, s), "killed again and again")
 }
 
+// uploading is a bucket with multipart uploads that never ended.
+type uploading struct {
+	store.Store
+	uploads []store.Upload
+}
+
+func (u *uploading) Uploads(_ context.Context, prefix string) iter.Seq2[store.Upload, error] {
+	return func(yield func(store.Upload, error) bool) {
+		for _, one := range slices.Clone(u.uploads) {
+			if strings.HasPrefix(one.Key, prefix) && !yield(one, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (u *uploading) AbortUpload(_ context.Context, gone store.Upload) error {
+	u.uploads = slices.DeleteFunc(u.uploads, func(one store.Upload) bool { return one == gone })
+	return nil
+}
+
+// What was being sent goes too, also when nothing else is left; another run's stays.
+func TestRemoveAbortsUploads(t *testing.T) {
+	s := &uploading{Store: store.NewMemory(), uploads: []store.Upload{{Key: "runs/r/b0/snapshots/1", ID: "1"}, {Key: "runs/r2/b0/snapshots/1", ID: "2"}}}
+	runIn(t, s, "r", "{}", 0, 1, nil, "m")
+	r := plan(t, s, "r")
+	require.Equal(t, 1, r.Uploads)
+	require.NoError(t, Remove(t.Context(), s, r, removedAt, nil, func(int) {}))
+	require.Equal(t, []store.Upload{{Key: "runs/r2/b0/snapshots/1", ID: "2"}}, s.uploads)
+	s.uploads = append(s.uploads, store.Upload{Key: "runs/r/b0/snapshots/2", ID: "3"})
+	r = plan(t, s, "r")
+	require.Equal(t, []int{0, 1}, []int{r.Left().Objects, r.Uploads})
+	require.NoError(t, Remove(t.Context(), s, r, removedAt, nil, func(int) {}))
+	require.Len(t, s.uploads, 1)
+}
+
 // Whoever names a run keeps it, and its error says who.
 func TestRemoveRefuses(t *testing.T) {
 	s := store.NewMemory()
