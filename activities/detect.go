@@ -29,6 +29,9 @@ type Opened struct {
 	// Adopted is what computed the fork point, if the branch was opened to continue under
 	// other programs or another fingerprint. The manifest itself has the branch's.
 	Adopted *Adopted `json:"adopted,omitempty"`
+	// Spec is the digest of the fork point's resolved spec, if the branch has another one: with what the run's environments
+	// say of themselves since.
+	Spec string `json:"spec,omitempty"`
 	// Detected is the detectors' state where the branch begins.
 	Detected Detected `json:"detected"`
 }

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/collapse"
@@ -20,6 +21,19 @@ type Run struct {
 type ResolveInput struct {
 	Run  string          `json:"run"`
 	Spec json.RawMessage `json:"spec"`
+	// Describe, if set, only asks the environments of a run under way for their descriptions again.
+	Describe *Describe `json:"describe,omitempty"`
+}
+
+// Describe is a question to the environments of a run under way: do they describe themselves as they did?
+type Describe struct {
+	// Spec is the resolved spec that the run has.
+	Spec store.Ref `json:"spec"`
+	// Base is the imported model, as ResolveResult.Base or that of the iteration that the run began after; nil for a
+	// starter.
+	Base *store.Ref `json:"base,omitempty"`
+	// Take asks for a spec with the new descriptions, if they have changed. Without it, the answer only says what has.
+	Take bool `json:"take,omitempty"`
 }
 
 // ResolveResult is all that a Train workflow knows of its spec.
@@ -45,6 +59,9 @@ type ResolveResult struct {
 	Flags *Flags `json:"flags,omitempty"`
 	// Warnings are for people: what is in the spec that will probably not do what it is for.
 	Warnings []string `json:"warnings,omitempty"`
+	// Changed says how the environments describe themselves otherwise than in ResolveInput.Describe's spec; "" if they
+	// do not. Spec and Plan are the new ones where they were to be taken.
+	Changed string `json:"changed,omitempty"`
 }
 
 // Plan is what the workflow needs of the resolved spec to decide.
@@ -100,6 +117,11 @@ type Plan struct {
 	WarmStartSteps int  `json:"warm_start_steps,omitempty"`
 	// Schedule gives settings to iterations; see SettingsAt.
 	Schedule []spec.Scheduled `json:"schedule,omitempty"`
+}
+
+// AsksEnvironments says that the run has environments that describe themselves, in its rollouts or its evaluations.
+func (p Plan) AsksEnvironments() bool {
+	return p.Foreign || slices.ContainsFunc(p.Suites, func(s PlanSuite) bool { return s.Foreign })
 }
 
 // SettingsAt are the settings of an iteration, which are now those of the one before.

@@ -153,6 +153,8 @@ func before(ctx context.Context, s store.Store, m *store.Manifest, it *iteration
 		}
 		if parent.Run != m.Run { // this run began after another's iteration
 			head = head.Forked(head.Settings)
+		} else if parent.Spec != m.Spec { // its batches have other shapes
+			head.Batches = nil
 		} else if head.Batches, err = run.RecentBatches(ctx, s, m.Run, m.Parent, it.Plan.Freshness.ReplayIterations); err != nil {
 			return err
 		}

@@ -92,6 +92,8 @@ type StopAfter struct {
 type RollBack struct {
 	// Iteration is the last iteration that stays, counted from 0.
 	Iteration int `json:"iteration"`
+	// Describe asks the run's environments for their descriptions again, and the new branch takes them.
+	Describe bool `json:"describe,omitempty"`
 }
 
 // errNotReady is the answer to a command before the spec is resolved.
@@ -134,18 +136,13 @@ func (t *train) handle(ctx workflow.Context) error {
 			t.Paused = true
 			return "pauses when the step that runs has ended; the device is given back", nil
 		}, t.validReady, "stop after the running step and give the device back"),
-		order("resume", func(workflow.Context) (string, error) {
-			t.resume()
-			return fmt.Sprintf("goes on with iteration %d", t.Next), nil
-		}, t.validResume, "go on after pause"),
+		order("resume", t.askResume, t.validResume, "go on after pause"),
 		update("stop-after", func(_ workflow.Context, s StopAfter) (string, error) {
 			t.StopAfter = &s.Iteration
 			return fmt.Sprintf("the run ends after iteration %d", t.end()-1), nil
 		}, t.validStop, "end the run after an iteration", `{"iteration": 12}`),
-		update("roll-back", func(_ workflow.Context, r RollBack) (string, error) {
-			t.RollTo = &RollTo{Iteration: r.Iteration}
-			return fmt.Sprintf("goes back to iteration %d when the running one is committed, and on in branch %d", r.Iteration, t.Branch+1), nil
-		}, t.validRollBack, "go back to a committed iteration and on in a new branch", `{"iteration": 12}`),
+		update("roll-back", t.askRollBack, t.validRollBack, "go back to a committed iteration and on in a new branch; with describe, the branch takes "+
+			"what the environments now say of themselves", `{"iteration": 12}`),
 		order("snapshot-now", t.askSnapshot, t.validReady, "end the iteration that runs with a snapshot"),
 		update("adopt-programs", t.askAdoption, t.validAdopt, "go on in a new branch, from the newest snapshot, under the programs of the workers that are there, "+
 			"or on another device", `{"fingerprint": "9386b8a1e66d"}`),
@@ -202,14 +199,6 @@ func (t *train) validReady(workflow.Context) error {
 	return nil
 }
 
-// validResume refuses a resume before the spec is resolved, unless the run has paused by itself there.
-func (t *train) validResume(ctx workflow.Context) error {
-	if t.Stuck != nil {
-		return nil
-	}
-	return t.validReady(ctx)
-}
-
 func (t *train) validRollBack(_ workflow.Context, r RollBack) error {
 	switch {
 	case !t.ready:
@@ -220,6 +209,10 @@ func (t *train) validRollBack(_ workflow.Context, r RollBack) error {
 		return fmt.Errorf("iteration %d is not committed in this run; committed are %d to %d", r.Iteration, t.plan.First, t.Next-1)
 	case t.RollTo != nil:
 		return fmt.Errorf("the run is about to go back to iteration %d already", t.RollTo.Iteration)
+	case r.Describe && !t.plan.AsksEnvironments():
+		return errors.New("describe: the run plays no environment that describes itself")
+	case r.Describe && t.describing:
+		return errDescribing
 	}
 	return nil
 }

@@ -57,6 +57,10 @@ func (d *dialogue) option(s *stage, option string) {
 		s.base = d.one(value, "imported")
 	case "failures": // of a step in a row
 		p.StepFailures = d.number(value)
+	case "environment": // asked over a protocol
+		p.Foreign = d.one(value, "foreign")
+	case "warm-start": // of an imported model
+		s.base, s.teach, p.WarmStartSteps = true, true, d.number(value)
 	case "report":
 		p.Report = d.one(value, "end")
 	case "build": // of the workers
@@ -337,7 +341,12 @@ func (d *dialogue) person(words []string) {
 	case "stop-after":
 		d.send(words, StopAfter{Iteration: d.number(words[1])})
 	case "roll-back":
-		d.send(words, RollTo{Iteration: d.number(words[1])})
+		d.send(words, RollBack{Iteration: d.number(words[1]), Describe: len(words) > 2 && d.one(words[2], "describe")})
+	case "describe":
+		d.say("person", "has the environment describe itself by %q", words[1])
+		d.p.s.mu.Lock()
+		d.p.s.description = words[1]
+		d.p.s.mu.Unlock()
 	case "change-knob":
 		d.send(words, knob(words[1], words[2]))
 	default:

@@ -35,7 +35,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the dialogues give into te
 //	evaluate                                                an Evaluate workflow instead of a run
 //	continue-as-new N                                       begin a new history after N iterations
 //	long-history at STEP N                                  the server suggests a new history
-//	pause, resume, stop-after N, roll-back N,
+//	pause, resume, stop-after N, roll-back N [describe], describe TEXT,
 //	change-knob PATH VALUE, report, snapshot-now,
 //	adopt-programs [FINGERPRINT], upgrade BUILD, move FINGERPRINT, cancel, ask at STEP N   by a person, while STEP runs for the Nth time
 //	the same at rest                                        when nothing happens any longer, one rest each
@@ -128,7 +128,7 @@ func (d *dialogue) begin(how string, options []string) {
 	s := &stage{plan: testPlan()}
 	if d.stage != nil { // the store and the environment are as they were
 		s.plan, s.base, s.commits, s.build = d.stage.plan, d.stage.base, d.stage.commits, d.stage.build
-		s.success = d.stage.success
+		s.success, s.description = d.stage.success, d.stage.description
 		s.selected, s.parts, s.more, s.pieces, s.gradNorm, s.alive = d.stage.selected, d.stage.parts, d.stage.more, d.stage.pieces, d.stage.gradNorm, d.stage.alive
 	}
 	for _, o := range options {

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
 )
 
 // trace is what happened in a history, as a person reads it.
@@ -168,6 +169,9 @@ func (l *list) add(yes bool, format string, args ...any) {
 	}
 }
 
+// described says that a spec has another description than at first.
+func described(l *list, s store.Ref) { l.add(s.Digest != "" && s != specOf(""), "the new description") }
+
 // describe says what an activity works on, and the rest of its input that matters to a
 // reader.
 func (tr *trace) describe(input any) (place, more string) {
@@ -186,10 +190,24 @@ func (tr *trace) describe(input any) (place, more string) {
 		place = fmt.Sprintf("from step %d", from)
 		l.add(true, "at most %d steps", in.Steps)
 		l.add(in.Base != nil, "of an imported model")
+		described(&l, in.Spec)
+	case activities.ResolveInput:
+		if d := in.Describe; d != nil {
+			l.add(true, "asks for the description again")
+			l.add(d.Take, "to take it")
+			l.add(d.Base != nil, "with the model")
+		}
+	case activities.LoadInput:
+		described(&l, in.Spec)
+	case activities.AskInput:
+		place = rolled(in.Rollout, in.Turn)
+		l.add(in.Branch > 0, "branch %d", in.Branch)
+		described(&l, in.Run.Spec)
 	case activities.FindInput:
 		place = fmt.Sprintf("version %d", *in.Version)
 	case activities.RestoreInput:
 		place = fmt.Sprintf("version %d", in.Version.Version)
+		described(&l, in.Version.Run.Spec)
 		policy(in.Version)
 		for _, p := range in.Passed {
 			l.add(true, "and the pass to %s", tr.state(in.Version.Version, p.State))
@@ -260,6 +278,7 @@ func (tr *trace) describe(input any) (place, more string) {
 // commit says what a manifest has.
 func (tr *trace) commit(l *list, in activities.CommitInput) {
 	l.add(true, "branch %d", in.Branch)
+	described(l, in.Run.Spec)
 	l.add(true, "state %s to %s", tr.state(in.Iteration, in.StateBefore), tr.state(in.Iteration+1, in.StateAfter))
 	l.add(in.Update.Skipped, "no update")
 	l.add(len(in.Turns) > 1, "%d turns", len(in.Turns))
@@ -280,6 +299,7 @@ func (tr *trace) commit(l *list, in activities.CommitInput) {
 	}
 	if o := in.Opened; o != nil {
 		l.add(true, "opened after iteration %d of branch %d", o.Iteration, o.Branch)
+		l.add(o.Spec != "", "which has the description before")
 		if a := o.Adopted; a != nil {
 			l.add(true, "adopts %v on %s after %v on %s", in.Programs, in.Fingerprint, a.Programs, a.Fingerprint)
 		}

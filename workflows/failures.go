@@ -105,6 +105,11 @@ var correctable = map[string]string{
 	activities.KindNoBucket:         "there is no such bucket",
 }
 
+// ofEnvironments tells whether a foreign environment or a judge has failed.
+func (of Failing) ofEnvironments() bool {
+	return of.Kind == activities.KindEnvironmentBroke || of.Kind == activities.KindEnvironment
+}
+
 // corrected is a failure that a person can correct, if err is one; nil otherwise.
 func corrected(err error) *Failing {
 	var app *temporal.ApplicationError
@@ -202,7 +207,11 @@ func (t *train) pausedBy() *PausedBy {
 	if t.Stuck == nil || !t.Paused {
 		return nil
 	}
-	return &PausedBy{Failing: *t.Stuck, Do: fmt.Sprintf("%s Then resume: temporal workflow update execute -w %s --name resume", t.Stuck.advice(), t.Run.ID)}
+	advice := t.Stuck.advice()
+	if t.Stuck.ofEnvironments() && t.plan.AsksEnvironments() {
+		advice = t.adviceOnEnvironments()
+	}
+	return &PausedBy{Failing: *t.Stuck, Do: fmt.Sprintf("%s Then resume: temporal workflow update execute -w %s --name resume", advice, t.Run.ID)}
 }
 
 // whyPaused says why the run rests; "" while it does not.

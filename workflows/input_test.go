@@ -16,11 +16,12 @@ func TestWrongInputs(t *testing.T) {
 	const oneInteger = "iteration: found nothing; allowed: an integer (as {\"iteration\": 12})"
 	for _, c := range []struct{ name, input, says string }{
 		{"roll-back", ``, "1 problem:\n  " + oneInteger},
+		{"roll-back", `{"iteration": 0, "describe": true}`, "describe: the run plays no environment that describes itself"},
 		{"roll-back", `null`, "1 problem:\n  " + oneInteger},
 		{"roll-back", `{}`, "1 problem:\n  " + oneInteger},
-		{"roll-back", `{"iter": 1}`, "2 problems:\n  iter: found an unknown key; allowed: iteration (did you mean \"iteration\"?)\n  " + oneInteger},
-		{"roll-back", `{"Iteration": 1}`, "2 problems:\n  Iteration: found an unknown key; allowed: iteration (did you mean \"iteration\"?)\n  " + oneInteger},
-		{"roll-back", `{"iteration": 1, "adopt": true}`, "1 problem:\n  adopt: found an unknown key; allowed: iteration"},
+		{"roll-back", `{"iter": 1}`, "2 problems:\n  iter: found an unknown key; allowed: iteration, describe (did you mean \"iteration\"?)\n  " + oneInteger},
+		{"roll-back", `{"Iteration": 1}`, "2 problems:\n  Iteration: found an unknown key; allowed: iteration, describe (did you mean \"iteration\"?)\n  " + oneInteger},
+		{"roll-back", `{"iteration": 1, "adopt": true}`, "1 problem:\n  adopt: found an unknown key; allowed: iteration, describe"},
 		{"roll-back", `{"iteration": "1"}`, "1 problem:\n  iteration: found \"1\"; allowed: an integer"},
 		{"roll-back", `{"iteration": 1.5}`, "1 problem:\n  iteration: found 1.5; allowed: an integer"},
 		{"roll-back", `{"iteration": null}`, "1 problem:\n  iteration: found null; allowed: an integer"},

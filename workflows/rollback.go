@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/steps"
+	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -21,6 +22,8 @@ type RollTo struct {
 	Events []collapse.Event `json:"events,omitempty"`
 	// Adopt says that the branch goes on under other programs or on another device.
 	Adopt bool `json:"adopt,omitempty"`
+	// Spec is the resolved spec with the environments' new descriptions, which the branch takes; nil for the run's.
+	Spec *store.Ref `json:"spec,omitempty"`
 }
 
 // maxEvents bounds the events that are carried along; the manifests have all.
@@ -72,8 +75,20 @@ func (t *train) rollBack(ctx workflow.Context) error {
 	if to.Adopt {
 		opened.Adopted = &activities.Adopted{Fingerprint: head.Fingerprint, Programs: head.Programs}
 	}
-	if found.Run.Spec.Digest != "" && found.Run.Spec.Digest != t.Run.Spec.Digest {
-		head = head.Forked(t.plan.Settings) // another run's iteration, after which this one began
+	if to.Spec != nil {
+		r, err := steps.Load.Do(t.onHost(ctx, t.plan.ActivitySeconds), "read the spec with the new description", activities.LoadInput{Run: t.Run.ID, Spec: *to.Spec})
+		if err != nil {
+			return err
+		}
+		t.described(ctx, *to.Spec, r.Plan)
+	}
+	if other := found.Run.Spec.Digest; other != "" && other != t.Run.Spec.Digest {
+		if to.Iteration < t.plan.First {
+			head = head.Forked(t.plan.Settings) // another run's iteration, after which this one began
+		} else { // of an earlier description, with other widths
+			opened.Spec = other
+			head.Settings, head.Batches = t.plan.Settings.WithKnobs(head.Settings), nil
+		}
 	}
 	t.Settings = head.Settings
 	if len(to.Events) > 0 {

@@ -44,8 +44,10 @@ type stage struct {
 	teach      bool             // an imported model has a warm start
 	model      bool             // an Evaluate measures a model, no run
 	attributes bool
-	warnings   []string          // of Resolve
-	flags      *activities.Flags // of the worker that resolves
+	warnings   []string // of Resolve
+	// description is what the environment says of itself; "" is what it says at first.
+	description string
+	flags       *activities.Flags // of the worker that resolves
 	// selected is the rows an iteration keeps; nil keeps 4.
 	selected func(iteration int) int
 	// parts are the rows of the iterations that share a rollout; more says after how many
@@ -169,11 +171,36 @@ func (s *stage) begin(ctx context.Context, name string, input any) error {
 
 func (s *stage) Resolve(ctx context.Context, in activities.ResolveInput) (activities.ResolveResult, error) {
 	out := activities.ResolveResult{Spec: ref("spec"), Plan: s.plan, Head: s.head, From: s.from, SearchAttributes: s.attributes, Flags: s.flags, Warnings: s.warnings}
+	s.mu.Lock()
+	described := specOf(s.description)
+	s.mu.Unlock()
+	if d := in.Describe; d != nil {
+		out = activities.ResolveResult{Spec: d.Spec, Plan: s.plan}
+		if d.Spec != described {
+			out.Changed = "widest[0] is " + s.description
+		}
+		if d.Take {
+			out.Spec = described
+		}
+		return out, s.begin(ctx, "Resolve", in)
+	}
 	if s.base {
 		base := ref("base")
 		out.Base, out.Plan.Prepare = &base, s.teach
 	}
 	return out, s.begin(ctx, "Resolve", in)
+}
+
+// specOf is the resolved spec with a description.
+func specOf(description string) store.Ref {
+	if description == "" {
+		return ref("spec")
+	}
+	return ref("spec", description)
+}
+
+func (s *stage) Ask(ctx context.Context, in activities.AskInput) (activities.AskResult, error) {
+	return activities.AskResult{Table: ref("ask", in.Rollout, in.Turn, in.Run.Spec)}, s.begin(ctx, "Ask", in)
 }
 
 func (s *stage) Load(ctx context.Context, in activities.LoadInput) (activities.LoadResult, error) {
@@ -189,7 +216,7 @@ func (s *stage) Find(ctx context.Context, in activities.FindInput) (activities.L
 	}
 	for _, c := range s.commits {
 		if c.Iteration == *in.Version-1 {
-			out.Head = headOf(c, s.commits)
+			out.Head, out.Run.Spec = headOf(c, s.commits), c.Run.Spec
 		}
 	}
 	s.mu.Unlock()

@@ -52,14 +52,16 @@ type Carry struct {
 	Current *iteration.State `json:"current,omitempty"`
 	// WarmStartBase is the model that a warm start teaches; nil for a starter. WarmStart
 	// is how far it got, and Pace the updates of its next chunk.
-	WarmStartBase *store.Ref           `json:"taught,omitempty"`
-	WarmStart     *store.SnapshotRef   `json:"warm_start,omitempty"`
-	Pace          int                  `json:"pace,omitempty"`
-	Snapshot      int                  `json:"snapshot"` // version of the newest snapshot
-	First         *store.EvaluationRef `json:"first,omitempty"`
-	Last          *store.EvaluationRef `json:"last,omitempty"`
-	Metrics       activities.Metrics   `json:"metrics,omitempty"`
-	LostDevices   int                  `json:"lost_devices"`
+	WarmStartBase *store.Ref `json:"taught,omitempty"`
+	// Imported is the model that WarmStartBase began as, for a warm start that is done again; nil for a starter.
+	Imported    *store.Ref           `json:"imported,omitempty"`
+	WarmStart   *store.SnapshotRef   `json:"warm_start,omitempty"`
+	Pace        int                  `json:"pace,omitempty"`
+	Snapshot    int                  `json:"snapshot"` // version of the newest snapshot
+	First       *store.EvaluationRef `json:"first,omitempty"`
+	Last        *store.EvaluationRef `json:"last,omitempty"`
+	Metrics     activities.Metrics   `json:"metrics,omitempty"`
+	LostDevices int                  `json:"lost_devices"`
 	// SilentDevices counts sessions that were lost by silence while their worker lived, and Silence is the last
 	// lost one, of which that is not known yet.
 	SilentDevices int            `json:"silent_devices,omitempty"`
@@ -93,11 +95,14 @@ type Carry struct {
 type train struct {
 	*Workflows
 	Carry
-	plan    activities.Plan
-	ready   bool // the spec is resolved: commands can be judged
-	phase   string
-	wanted  string
-	present []string
+	input json.RawMessage // the spec as a person wrote it
+	plan  activities.Plan
+	ready bool // the spec is resolved: commands can be judged
+	// describing: a command has asked the environments for their descriptions, and waits for the answer.
+	describing bool
+	phase      string
+	wanted     string
+	present    []string
 	// programs are those of the worker that was tried last, where they are not the run's.
 	programs *wrongPrograms
 	resting  bool // paused, and nothing runs
@@ -123,7 +128,7 @@ type train struct {
 // input is the spec's JSON as a person wrote it; carry is nil but after
 // continue-as-new. Start it with workflow id = run id on queue "reprise".
 func (w *Workflows) Train(ctx workflow.Context, input json.RawMessage, carry *Carry) (*TrainResult, error) {
-	t := &train{Workflows: w}
+	t := &train{Workflows: w, input: input}
 	if carry != nil {
 		t.Carry, t.Workflows = *carry, w.with(carry.Flags)
 	}
@@ -272,7 +277,7 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 	}
 	t.Warnings = append(t.Warnings, r.Warnings...)
 	if r.Base != nil && r.Plan.Prepare {
-		t.WarmStartBase = r.Base
+		t.WarmStartBase, t.Imported = r.Base, r.Base
 	} else if r.Base != nil {
 		t.Run.Base = *r.Base
 	}

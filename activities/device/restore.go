@@ -101,8 +101,8 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 	return out, nil
 }
 
-// lend is the work of another run's spec on this one's device: an update that was
-// made there is applied again with the programs it was made with.
+// lend is the work of another spec on this one's device, another run's or that of an earlier description of the
+// environment: an update that was made there is applied again with the programs it was made with.
 func (d *Device) lend(ctx context.Context, w *work, u logEntry, others map[string]*work) (*work, error) {
 	if by := others[u.run.Spec.Digest]; by != nil {
 		return by, nil
@@ -117,7 +117,7 @@ func (d *Device) lend(ctx context.Context, w *work, u logEntry, others map[strin
 		err = activities.SamePrograms(u.programs, hashes)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("run %s, which this one went on from: %w", u.run.ID, err)
+		return nil, fmt.Errorf("iteration %d of run %s, which this one goes on from: %w", u.iteration, u.run.ID, err)
 	}
 	others[u.run.Spec.Digest] = by
 	return by, nil

@@ -15,7 +15,7 @@ type updateLog struct {
 	from     int                // version of the stored state
 	snapshot *store.SnapshotRef // nil: the base model with zero moments
 	updates  []logEntry         // of iterations from, from+1, …; an iteration has one, several or none
-	programs map[string]string  // hashes recorded last; nil if nothing is committed
+	programs map[string]string  // hashes recorded last; nil if nothing is committed under the run's spec
 	frozen   string             // fingerprint of the base model below adapters, if one is recorded
 }
 
@@ -45,7 +45,7 @@ func (d *Device) log(ctx context.Context, in activities.RestoreInput) (goal stri
 		if err != nil {
 			return "", log, err
 		}
-		if found.Head.Run == in.Version.Run.ID {
+		if found.Head.Run == in.Version.Run.ID && (in.Evaluate || found.Head.Spec == in.Version.Run.Spec) {
 			log.programs = found.Head.Programs
 		}
 		log.frozen = found.Head.Base.Frozen
@@ -89,8 +89,8 @@ func (l updateLog) fit(in activities.RestoreInput, present map[string]string) er
 		}
 	}
 	for _, u := range l.updates {
-		if u.run.ID != in.Version.Run.ID {
-			continue // lend checks another run's
+		if u.run.ID != in.Version.Run.ID || !in.Evaluate && u.run.Spec != in.Version.Run.Spec {
+			continue // lend checks those of another run or of another description of the environment
 		}
 		if err := activities.SamePrograms(u.programs, present); err != nil {
 			return fmt.Errorf("the update of iteration %d cannot be applied again: %w", u.iteration, err)

@@ -76,6 +76,9 @@ type questions struct {
 	// compared are the recorded answers, if the new ones are only compared with them; else nil.
 	compared []run.AnswerRow
 	turn     int
+	// described is the digest of a resolved spec that took a description after the run's start; "" for the first one.
+	// What was answered before is asked again, since it was measured by another description.
+	described string
 	// before are the answers of the turns before.
 	before run.Answers
 	// place names the turn to the environment's transport: RUN/b0/iterations/000012/turn-3.ask.
@@ -85,6 +88,7 @@ type questions struct {
 // digest names the questions.
 func (q questions) digest() (string, error) {
 	type one struct {
+		Spec     string          `json:"spec,omitempty"`
 		Row      int32           `json:"row"`
 		Server   string          `json:"server"`
 		Options  json.RawMessage `json:"options"`
@@ -101,7 +105,7 @@ func (q questions) digest() (string, error) {
 			continue
 		}
 		d, _ := env.Description()
-		o := one{Row: q.rows[i].Row, Version: d.Version, Instance: q.rows[i].Instance, Chance: q.rows[i].Chance}
+		o := one{Spec: q.described, Row: q.rows[i].Row, Version: d.Version, Instance: q.rows[i].Instance, Chance: q.rows[i].Chance}
 		o.Server, o.Options = env.Server()
 		o.Played, o.Chain, o.Next = q.asked[i].Played, q.asked[i].Chain, q.asked[i].Next
 		all = append(all, o)
@@ -117,6 +121,9 @@ func (h *Host) questions(ctx context.Context, rc *run.Context, task *run.Task, i
 		place: strings.TrimPrefix(run.Dir(in.Run, in.Branch, in.Rollout), store.RunsDir+"/") + "/" + run.TurnName(in.Rollout, in.Turn, "ask")}
 	if task.Suite == nil && rc.Train.Environment.OnBroken == spec.Redraw {
 		q.redraws = maxRedraws
+	}
+	if key := in.Run.Spec.Key; key != store.SpecKey(in.Run.ID) && strings.HasPrefix(key, store.RunDir(in.Run.ID)+"/") {
+		q.described = in.Run.Spec.Digest
 	}
 	var generated []episode.GenerateRow
 	var answers run.Answers

@@ -28,37 +28,41 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 	if err := store.RefuseRemoved(ctx, h.Store, in.Run); err != nil {
 		return activities.ResolveResult{}, err
 	}
-	t, err := spec.Decode(in.Spec, run.Known())
+	if in.Describe != nil {
+		return h.describedAgain(ctx, in)
+	}
+	t, err := h.decoded(ctx, in.Spec)
 	if err != nil {
 		return activities.ResolveResult{}, err
 	}
-	if t, err = h.withPins(ctx, t); err != nil {
-		return activities.ResolveResult{}, err
-	}
-	t = t.Described(in.Spec, run.Known())
-	if err := h.judgeServed(ctx, t); err != nil {
-		return activities.ResolveResult{}, err
-	}
-	written, ref, err := run.WrittenSpec(ctx, h.Store, in.Run)
+	head, err := run.FindHead(ctx, h.Store, in.Run, nil)
 	if err != nil {
 		return activities.ResolveResult{}, err
 	}
+	written, ref, err := h.written(ctx, in.Run, head)
+	if err != nil {
+		return activities.ResolveResult{}, err
+	}
+	if written != nil && head == nil {
+		// Nothing is committed: a description that has changed since is taken as at the first start.
+		if changed, err := describedOtherwise(*written, completedFrom(t, *written, in.Spec)); err != nil {
+			return activities.ResolveResult{}, err
+		} else if changed != "" {
+			written = nil
+		}
+	}
+	anew := written == nil && ref.Digest != ""
 	if written != nil {
 		// The values that the environment and the model's size gave are part of the written
 		// spec; a person need not repeat them.
 		t = completedFrom(t, *written, in.Spec)
 		if d := spec.Diff(*written, t); len(d) > 0 {
-			return activities.ResolveResult{}, fmt.Errorf("%w: stored and given differ in\n%s\nstart it under another workflow id, or with the stored spec (%s)",
-				activities.ErrSpecDiffers, d, h.Store.Location(ref.Key))
+			return activities.ResolveResult{}, h.differs(*written, t, d, ref, head)
 		}
 	}
 	var base store.Ref
 	var imported bool
 	var from *activities.Head
-	head, err := run.FindHead(ctx, h.Store, in.Run, nil)
-	if err != nil {
-		return activities.ResolveResult{}, err
-	}
 	if head != nil {
 		// Committed manifests name their base in the store, so the folder, the hub or the
 		// run that it came from is not read again.
@@ -94,7 +98,12 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 					activities.ErrSpecDiffers, h.Store.Location(m.Spec.Key), m.Spec.Digest, digest)
 			}
 		}
-		if ref, err = store.Commit(ctx, h.Store, store.SpecKey(in.Run), b); err != nil {
+		if anew {
+			ref, err = store.PutArtifact(ctx, h.Store, store.RunDir(in.Run), "spec", "json", b)
+		} else {
+			ref, err = store.Commit(ctx, h.Store, store.SpecKey(in.Run), b)
+		}
+		if err != nil {
 			return activities.ResolveResult{}, err
 		}
 	}
@@ -125,6 +134,19 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 		}
 	}
 	return out, nil
+}
+
+// decoded is a document's spec with what the environments' files and descriptions are now.
+func (h *Host) decoded(ctx context.Context, document json.RawMessage) (spec.Train, error) {
+	t, err := spec.Decode(document, run.Known())
+	if err != nil {
+		return t, err
+	}
+	if t, err = h.withPins(ctx, t); err != nil {
+		return t, err
+	}
+	t = t.Described(document, run.Known())
+	return t, h.judgeServed(ctx, t)
 }
 
 // withPins is a spec whose environments have the digests of the files they read, and whose foreign

@@ -11,9 +11,10 @@ import (
 
 // RecentBatches are a run's newest batches at and before a manifest, newest first, at most
 // so many. Iterations whose update was skipped have none and are passed over, as the
-// workflow does; another run's have shapes of their own.
+// workflow does; those of another run, or of another description of the environment, have shapes of their own.
 func RecentBatches(ctx context.Context, s store.Store, run string, head *store.Ref, most int) ([]store.Ref, error) {
 	var out []store.Ref
+	var spec *store.Ref // of the newest
 	if head == nil || most == 0 {
 		return nil, nil
 	}
@@ -22,7 +23,10 @@ func RecentBatches(ctx context.Context, s store.Store, run string, head *store.R
 			return nil, err
 		}
 		m := link.Manifest
-		if m.Run != run {
+		if spec == nil {
+			spec = &m.Spec
+		}
+		if m.Run != run || m.Spec != *spec {
 			break
 		}
 		if m.Batch != nil { // a run with passes draws from none

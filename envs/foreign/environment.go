@@ -80,6 +80,18 @@ func (e *Environment) Described(d Description) (json.RawMessage, error) {
 	return b, nil
 }
 
+// Undescribed are the options of a spec without a description in them.
+func (e *Environment) Undescribed() (json.RawMessage, error) {
+	b, err := json.Marshal(struct {
+		Name    string          `json:"name"`
+		Options json.RawMessage `json:"options"`
+	}{e.server, orEmpty(e.options)})
+	if err != nil {
+		return nil, fmt.Errorf("options of environment %s: %w", e.server, err)
+	}
+	return b, nil
+}
+
 // json is the description as a server writes it.
 func (d Description) json() json.RawMessage {
 	return encode(struct {

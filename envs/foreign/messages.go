@@ -1,11 +1,15 @@
 package foreign
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
+	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
@@ -58,6 +62,49 @@ type Description struct {
 	// Replayable says that equal calls get equal answers.
 	Replayable bool
 }
+
+// Changed says how an environment describes itself now, where this is what it said before: each field that differs, of
+// lists what is new and what is gone. It is "" if nothing differs.
+func (d Description) Changed(now Description) string {
+	var parts []string
+	value := func(name string, was, is any) {
+		if was != is {
+			parts = append(parts, fmt.Sprintf("%s is %s, was %s", name, strict.Shorten(fmt.Sprint(is)), strict.Shorten(fmt.Sprint(was))))
+		}
+	}
+	list := func(name string, was, is []string) {
+		if slices.Equal(was, is) {
+			return
+		}
+		var texts []string
+		for _, text := range is {
+			if !slices.Contains(was, text) {
+				texts = append(texts, "+ "+strict.Quote(text))
+			}
+		}
+		for _, text := range was {
+			if !slices.Contains(is, text) {
+				texts = append(texts, "- "+strict.Quote(text))
+			}
+		}
+		if more := len(texts) - mostChanges; more > 0 {
+			texts = append(texts[:mostChanges], fmt.Sprintf("and %d more", more))
+		}
+		parts = append(parts, name+": "+cmp.Or(strings.Join(texts, ", "), "another order"))
+	}
+	value("version", d.Version, now.Version)
+	value("instructions", d.Instructions, now.Instructions)
+	list("actions", d.Actions, now.Actions)
+	value("max_actions", d.MaxActions, now.MaxActions)
+	value("max_actions_per_turn", d.MaxActionsPerTurn, now.MaxActionsPerTurn)
+	value("instances", d.Instances, now.Instances)
+	list("widest", d.Widest, now.Widest)
+	value("replayable", d.Replayable, now.Replayable)
+	return strings.Join(parts, "; ")
+}
+
+// mostChanges is how many texts of a list Changed names.
+const mostChanges = 4
 
 // Asked is one episode of a call of EnvPlay.
 type Asked struct {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -111,9 +112,21 @@ func Walk(ctx context.Context, s Store, head Ref) iter.Seq2[Link, error] {
 	}
 }
 
+// openedAfter is the spec at the fork point of a branch that has another one, with an environment's new description; "" if
+// it has the same.
+func (m *Manifest) openedAfter() string {
+	var opened struct {
+		Spec string `json:"spec"`
+	}
+	if len(m.Opened) > 0 && json.Unmarshal(m.Opened, &opened) != nil {
+		return "" // then the specs must be the same
+	}
+	return opened.Spec
+}
+
 // Follows checks that child may name parent as the manifest before it: the iteration
-// before, the state it left, the same spec and base, within a run no later branch, and within a
-// branch the rollout that the parent made for it. [ErrBroken] says what does not fit.
+// before, the state it left, the same base, within a run no later branch and the same spec, except for a branch that
+// says that it has another one, and within a branch the rollout that the parent made for it. [ErrBroken] says what does not fit.
 func Follows(child, parent *Manifest) error {
 	var problems []error
 	bad := func(format string, args ...any) {
@@ -129,7 +142,7 @@ func Follows(child, parent *Manifest) error {
 		if child.Branch < parent.Branch {
 			bad("its parent is of the later branch %d", parent.Branch)
 		}
-		if child.Spec != parent.Spec {
+		if child.Spec != parent.Spec && !(child.Branch > parent.Branch && child.openedAfter() == parent.Spec.Digest) {
 			bad("its spec is %s, its parent's %s", child.Spec.Digest, parent.Spec.Digest)
 		}
 	}

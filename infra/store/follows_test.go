@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -30,19 +31,31 @@ func TestFollows(t *testing.T) {
 		child, parent func(*store.Manifest)
 		fails         string
 	}{
-		"the iteration before":            {},
-		"a later branch":                  {child: func(m *store.Manifest) { m.Branch = 3 }},
-		"another run, with its own spec":  {child: func(m *store.Manifest) { m.Run, m.Branch, m.Spec = "b", 0, digest }},
-		"the base model by another name":  {child: func(m *store.Manifest) { m.Base.Name, m.Base.Dir = "hf:a/b", "models/2" }},
-		"the same iteration":              {parent: func(m *store.Manifest) { m.Iteration = 7 }, fails: "its parent is iteration 7"},
-		"two iterations before":           {parent: func(m *store.Manifest) { m.Iteration = 5 }, fails: "its parent is iteration 5"},
-		"the iteration after":             {parent: func(m *store.Manifest) { m.Iteration = 8 }, fails: "its parent is iteration 8"},
-		"another state":                   {child: func(m *store.Manifest) { m.StateBefore = "6" }, fails: "it began with state 6, its parent left 7"},
-		"an earlier branch":               {child: func(m *store.Manifest) { m.Branch = 1 }, fails: "its parent is of the later branch 2"},
-		"another spec":                    {child: func(m *store.Manifest) { m.Spec = digest }, fails: "its spec is " + digest.Digest + ", its parent's " + spec.Digest},
-		"a spec of another size":          {child: func(m *store.Manifest) { m.Spec = size }, fails: "its spec is "},
-		"a spec in another place":         {child: func(m *store.Manifest) { m.Spec = key }, fails: "its spec is "},
-		"another spec in a later branch":  {child: func(m *store.Manifest) { m.Branch, m.Spec = 3, digest }, fails: "its spec is "},
+		"the iteration before":           {},
+		"a later branch":                 {child: func(m *store.Manifest) { m.Branch = 3 }},
+		"another run, with its own spec": {child: func(m *store.Manifest) { m.Run, m.Branch, m.Spec = "b", 0, digest }},
+		"the base model by another name": {child: func(m *store.Manifest) { m.Base.Name, m.Base.Dir = "hf:a/b", "models/2" }},
+		"the same iteration":             {parent: func(m *store.Manifest) { m.Iteration = 7 }, fails: "its parent is iteration 7"},
+		"two iterations before":          {parent: func(m *store.Manifest) { m.Iteration = 5 }, fails: "its parent is iteration 5"},
+		"the iteration after":            {parent: func(m *store.Manifest) { m.Iteration = 8 }, fails: "its parent is iteration 8"},
+		"another state":                  {child: func(m *store.Manifest) { m.StateBefore = "6" }, fails: "it began with state 6, its parent left 7"},
+		"an earlier branch":              {child: func(m *store.Manifest) { m.Branch = 1 }, fails: "its parent is of the later branch 2"},
+		"another spec":                   {child: func(m *store.Manifest) { m.Spec = digest }, fails: "its spec is " + digest.Digest + ", its parent's " + spec.Digest},
+		"a spec of another size":         {child: func(m *store.Manifest) { m.Spec = size }, fails: "its spec is "},
+		"a spec in another place":        {child: func(m *store.Manifest) { m.Spec = key }, fails: "its spec is "},
+		"another spec in a later branch": {child: func(m *store.Manifest) { m.Branch, m.Spec = 3, digest }, fails: "its spec is "},
+		"a branch that says so": {child: func(m *store.Manifest) {
+			m.Branch, m.Spec, m.Opened = 3, digest, json.RawMessage(`{"spec":"`+spec.Digest+`"}`)
+		}},
+		"a branch that says so of another spec": {child: func(m *store.Manifest) {
+			m.Branch, m.Spec, m.Opened = 3, digest, json.RawMessage(`{"spec":"`+digest.Digest+`"}`)
+		}, fails: "its spec is "},
+		"an iteration of the branch that says so": {child: func(m *store.Manifest) {
+			m.Spec, m.Opened = digest, json.RawMessage(`{"spec":"`+spec.Digest+`"}`)
+		}, fails: "its spec is "},
+		"a branch that says it in no words": {child: func(m *store.Manifest) {
+			m.Branch, m.Spec, m.Opened = 3, digest, json.RawMessage(`{"spec":7}`)
+		}, fails: "its spec is "},
 		"another base model":              {child: func(m *store.Manifest) { m.Base.Digest = digest.Digest }, fails: "its base model is " + digest.Digest},
 		"another run's base model":        {child: func(m *store.Manifest) { m.Run, m.Base.Digest = "b", digest.Digest }, fails: "its base model is "},
 		"another run's state":             {child: func(m *store.Manifest) { m.Run, m.StateBefore = "b", "6" }, fails: "it began with state 6"},

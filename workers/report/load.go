@@ -57,6 +57,9 @@ func load(ctx context.Context, s store.Store, run string) (*Run, error) {
 			r.lacks(Missing{What: fmt.Sprintf("branch %d", n), Why: "begun, and nothing of it is committed"})
 		}
 	}
+	if err := r.readNewestSpec(ctx, s); err != nil {
+		return nil, err
+	}
 	r.fork()
 	r.smooth()
 	if err := r.findMissing(ctx, s); err != nil {
@@ -68,10 +71,26 @@ func load(ctx context.Context, s store.Store, run string) (*Run, error) {
 func (r *Run) lacks(m Missing) { r.Missing = append(r.Missing, m) }
 
 func (r *Run) readSpec(ctx context.Context, s store.Store) error {
-	b, ref, err := store.ReadFixed(ctx, s, store.SpecKey(r.ID), maxSpec)
+	return r.readSpecAt(ctx, s, store.SpecKey(r.ID))
+}
+
+// readNewestSpec reads the spec of the newest branch, where it took a description of the environment after the run's start.
+func (r *Run) readNewestSpec(ctx context.Context, s store.Store) error {
+	if len(r.Branches) == 0 {
+		return nil
+	}
+	iterations := r.Branches[len(r.Branches)-1].Iterations
+	if key := iterations[len(iterations)-1].Manifest.Spec.Key; key != store.SpecKey(r.ID) {
+		return r.readSpecAt(ctx, s, key)
+	}
+	return nil
+}
+
+func (r *Run) readSpecAt(ctx context.Context, s store.Store, key string) error {
+	b, ref, err := store.ReadFixed(ctx, s, key, maxSpec)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		r.lacks(Missing{What: "resolved spec", Why: "missing", Key: store.SpecKey(r.ID)})
+		r.lacks(Missing{What: "resolved spec", Why: "missing", Key: key})
 		return nil
 	case err != nil:
 		return err

@@ -142,6 +142,19 @@ func (s *Settings) apply(c Change) Problems {
 	return nil
 }
 
+// WithKnobs are the settings with the knobs of others: what is fixed for a run stays.
+func (s Settings) WithKnobs(of Settings) Settings {
+	for _, path := range Knobs() {
+		from, there := field(reflect.ValueOf(of), path, false)
+		now, ok := field(reflect.ValueOf(s), path, false)
+		if there && !(ok && reflect.DeepEqual(now.Interface(), from.Interface())) {
+			set(&s, path, from.Interface())
+		}
+	}
+	s.Weights = of.Weights
+	return s
+}
+
 // Diff lists the knobs in which two settings differ, in the spec's order.
 func (s Settings) Diff(other Settings) Differences {
 	return differ(reflect.ValueOf(s), reflect.ValueOf(other))

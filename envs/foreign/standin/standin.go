@@ -41,6 +41,7 @@ const (
 	Deaf       = "deaf"       // ignores instance and chance
 	Wide       = "wide"       // shows more than the widest text
 	Uneven     = "uneven"     // begins as the chance has it
+	Told       = "told"       // as Wide, but the lines of its marker file are among its widest texts
 	Permissive = "permissive" // takes an illegal action for 1
 	Secrets    = "secrets"    // describes itself with the variables it was started with
 	Order      = "order"      // its answers depend on the requests before
@@ -203,9 +204,14 @@ func (s *Server) describe() map[string]any {
 	if s.fault == Secrets {
 		instructions = strings.Join(os.Environ(), "\n")
 	}
+	widest := []string{"Guess.", "Higher.", "Lower."}
+	if s.fault == Told {
+		more, _ := os.ReadFile(s.marker) // none if it is absent
+		widest = append(widest, strings.FieldsFunc(string(more), func(r rune) bool { return r == '\n' })...)
+	}
 	return map[string]any{
 		"protocol": 1, "version": "guess-1", "instructions": instructions, "actions": actions, "max_actions": 5,
-		"max_actions_per_turn": 1, "instances": 9, "widest": []string{"Guess.", "Higher.", "Lower."}, "replayable": true,
+		"max_actions_per_turn": 1, "instances": 9, "widest": widest, "replayable": true,
 	}
 }
 
@@ -263,7 +269,7 @@ func (s *Server) answer(e asked) map[string]any {
 		default:
 			observation, done, reward = "Found.", true, 1
 		}
-		if s.fault == Wide && !done {
+		if (s.fault == Wide || s.fault == Told) && !done {
 			observation += " Try another number."
 		}
 		written, _ := json.Marshal(reward) // a finite number
