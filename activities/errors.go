@@ -36,8 +36,9 @@ const (
 // NonRetryable are the kinds that no retry can fix.
 var NonRetryable = []string{
 	KindSpecInvalid, KindSpecDiffers, KindModelInvalid, KindDivergence, KindArtifactAltered,
-	KindArtifactMissing, KindStoreRefused, KindStoreDenied, KindNoBucket, KindStateDiffers, KindProgramsDiffer, KindNotResident, KindDraining,
-	KindInvalid, KindNotFound, KindOutOfMemory, KindDeviceFailed, KindDeviceTooSmall, KindCasesTooNarrow, KindEnvironment, KindEnvironmentBroke,
+	KindArtifactMissing, KindStoreRefused, KindStoreDenied, KindNoBucket,
+	KindStateDiffers, KindProgramsDiffer, KindNotResident, KindDraining, KindInvalid, KindNotFound,
+	KindOutOfMemory, KindDeviceFailed, KindDeviceTooSmall, KindCasesTooNarrow, KindEnvironment, KindEnvironmentBroke,
 	KindNotFree, KindRemoved,
 }
 

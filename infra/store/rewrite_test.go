@@ -116,3 +116,18 @@ func TestDamagedArtifactIsWrittenAgain(t *testing.T) {
 	require.Empty(t, told)
 	require.Zero(t, m.deletions)
 }
+
+// A bit that flipped on the way once is no damage; bytes that are wrong twice are.
+func TestBadReadIsMadeAgain(t *testing.T) {
+	ctx := t.Context()
+	m := &mangled{Store: store.NewMemory()}
+	ref, err := store.PutArtifact(ctx, m, "d", "n", "bin", []byte("body"))
+	require.NoError(t, err)
+	m.key, m.reads = ref.Key, 1
+	got, err := store.GetArtifact(ctx, m, ref)
+	require.NoError(t, err)
+	require.Equal(t, []byte("body"), got)
+	m.reads = 2
+	_, err = store.GetArtifact(ctx, m, ref)
+	require.ErrorIs(t, err, store.ErrAltered)
+}

@@ -68,6 +68,9 @@ type Object struct {
 	Size int64
 	// Modified is the server's time of the write.
 	Modified time.Time
+	// SHA256 is the whole object's in lower-case hex as the server knows it, of an object that is opened from its beginning; "" where the
+	// server says nothing.
+	SHA256 string
 }
 
 // Upload is a multipart upload that was begun and neither completed nor aborted.

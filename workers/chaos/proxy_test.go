@@ -22,8 +22,8 @@ const shares = 3
 var numbers = regexp.MustCompile(`\.[0-9a-f]{12}\b|[0-9]+`)
 
 // once answers the first request of some kinds of a whole run. A kind is a call and a key without its numbers, as "PUT
-// runs/chaos/b#/iterations/#/manifest.json". Over all rounds, each kind gets each status.
-func once(round int) func(storetest.Request) *storetest.Answer {
+// runs/chaos/b#/iterations/#/manifest.json". answer is given a number of the kind, the same in each round.
+func once(round int, answer func(kind int) *storetest.Answer) func(storetest.Request) *storetest.Answer {
 	seen := map[string]bool{}
 	return func(r storetest.Request) *storetest.Answer {
 		kind := string(r.Call) + " " + numbers.ReplaceAllString(r.Key, "#")
@@ -37,8 +37,15 @@ func once(round int) func(storetest.Request) *storetest.Answer {
 		if n%shares != round%shares {
 			return nil
 		}
-		answer := &storetest.Answer{Status: storetest.Statuses[(n+round/shares)%len(storetest.Statuses)]}
-		if n%2 == 0 {
+		return answer(n)
+	}
+}
+
+// statuses gives each kind each status, over all rounds.
+func statuses(round int) func(kind int) *storetest.Answer {
+	return func(kind int) *storetest.Answer {
+		answer := &storetest.Answer{Status: storetest.Statuses[(kind+round/shares)%len(storetest.Statuses)]}
+		if kind%2 == 0 {
 			answer.Code = storetest.CodeOf(answer.Status)
 		}
 		return answer
@@ -59,7 +66,7 @@ func TestChaosAnswers(t *testing.T) {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			beside(t)
 			l := newLane(t, sharedStack(t)).withStarter()
-			proxy := storetest.StartProxy(t, "http://"+l.stack.S3().Endpoint, once(round))
+			proxy := storetest.StartProxy(t, "http://"+l.stack.S3().Endpoint, once(round, statuses(round)))
 			l.worker(workerOptions{flags: l.through(proxy), env: l.keys()})
 			l.start(chaosRun, preset(t, "chaos", nil))
 			again := 0

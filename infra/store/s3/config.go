@@ -124,7 +124,8 @@ func Open(cfg Config) (*Store, error) {
 	}
 	limit := cmp.Or(cfg.Patience, patience)
 	core, err := minio.NewCore(host, &minio.Options{
-		Creds: creds, Secure: secure, Transport: &attentive{to: transport, limit: limit}, Region: cfg.Region, BucketLookup: lookup, MaxRetries: retries,
+		Creds: creds, Secure: secure, Transport: &attentive{to: transport, limit: limit},
+		Region: cfg.Region, BucketLookup: lookup, MaxRetries: retries,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open store at %s: %w", host, err)

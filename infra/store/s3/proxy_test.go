@@ -182,3 +182,31 @@ func TestOneAnswer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(want), got)
 }
+
+// An object under a fixed key has no digest that a reader knows: the server's own finds a bit that flipped on the way.
+func TestFixedObjectsAreVerified(t *testing.T) {
+	srv := storetest.StartS3(t)
+	flips := 0
+	proxy := storetest.StartProxy(t, srv.Endpoint, func(r storetest.Request) *storetest.Answer {
+		if r.Call != storetest.Get || r.Nth > flips {
+			return nil
+		}
+		return &storetest.Answer{Flip: true}
+	})
+	cfg := srv.Config("p")
+	cfg.Endpoint = proxy.Endpoint
+	s, err := s3.Open(cfg)
+	require.NoError(t, err)
+	want, err := store.Commit(t.Context(), s, "runs/r/spec.json", []byte(`{"digest":"0123"}`))
+	require.NoError(t, err)
+	flips = 1
+	body, ref, err := store.ReadFixed(t.Context(), s, want.Key, 1000)
+	require.NoError(t, err)
+	require.Equal(t, want, ref)
+	require.Equal(t, `{"digest":"0123"}`, string(body))
+	require.Len(t, proxy.Given(), 1)
+	proxy.Rule(func(r storetest.Request) *storetest.Answer { return &storetest.Answer{Flip: true} })
+	_, ref, err = store.ReadFixed(t.Context(), s, want.Key, 1000)
+	require.NoError(t, err, "the same twice is damage of what is stored, which whoever knows its digest finds")
+	require.NotEqual(t, want.Digest, ref.Digest)
+}

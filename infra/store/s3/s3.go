@@ -106,7 +106,10 @@ func (s *Store) Open(ctx context.Context, key string, offset int64) (io.ReadClos
 		return nil, store.Object{}, fmt.Errorf("read: %w", err)
 	}
 	var get minio.GetObjectOptions
-	if offset > 0 {
+	// Not by the library's own field, which makes every damage an error of the connection.
+	if offset == 0 {
+		get.Set("X-Amz-Checksum-Mode", "ENABLED")
+	} else {
 		if err := get.SetRange(offset, 0); err != nil {
 			return nil, store.Object{}, fmt.Errorf("read %s from byte %d: %w", s.Location(key), offset, err)
 		}
@@ -127,7 +130,12 @@ func (s *Store) Open(ctx context.Context, key string, offset int64) (io.ReadClos
 			return nil, store.Object{}, s.fail(ctx, "read", key, fmt.Errorf("the server did not answer the range from byte %d", offset))
 		}
 	}
-	return &openBody{body, end}, store.Object{Key: key, Size: size, Modified: info.LastModified}, nil
+	o := store.Object{Key: key, Size: size, Modified: info.LastModified}
+	// An upload in parts has a checksum of checksums, which is not 32 bytes.
+	if sum, err := base64.StdEncoding.DecodeString(header.Get("X-Amz-Checksum-Sha256")); err == nil && len(sum) == sha256.Size && offset == 0 {
+		o.SHA256 = hex.EncodeToString(sum)
+	}
+	return &openBody{body, end}, o, nil
 }
 
 // openBody is the body of an object, and the end of the operation that reads it.

@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -49,6 +50,10 @@ type Answer struct {
 	Code string
 	// Done says that the request is passed on all the same, and its answer lost on the way.
 	Done bool
+	// Flip passes the request on and changes a bit in the middle of the answer's body.
+	Flip bool
+	// Hang takes the request and answers nothing, as a server that is stopped.
+	Hang bool
 }
 
 // Proxy stands before an S3 server and answers some requests in its place, as proxies, gateways and overloaded servers do.
@@ -86,6 +91,13 @@ func StartProxy(t testing.TB, endpoint string, rule func(Request) *Answer) *Prox
 		switch {
 		case answer == nil:
 			pass.ServeHTTP(w, r)
+			return
+		case answer.Flip:
+			flip(w, r, pass)
+			return
+		case answer.Hang:
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
 			return
 		case answer.Done:
 			pass.ServeHTTP(httptest.NewRecorder(), r)
@@ -128,6 +140,19 @@ func (p *Proxy) ask(r Request) *Answer {
 		p.given = append(p.given, r)
 	}
 	return answer
+}
+
+// flip passes a request on and changes a bit of the answer.
+func flip(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+	kept := httptest.NewRecorder()
+	pass.ServeHTTP(kept, r)
+	maps.Copy(w.Header(), kept.Header())
+	w.WriteHeader(kept.Code)
+	body := kept.Body.Bytes()
+	if len(body) > 0 {
+		body[len(body)/2] ^= 1
+	}
+	_, _ = w.Write(body)
 }
 
 // requestOf says what a request is. The bucket is the first part of the path.
