@@ -62,7 +62,7 @@ func TestResolveSweep(t *testing.T) {
 func TestResolveSweepRefuses(t *testing.T) {
 	a := &sweeps.Sweeps{Store: store.NewMemory()}
 	for document, want := range map[string]string{
-		`{"base": "chaoss", "seeds": 2}`:                                                     `the nearest is "chaos"`,
+		`{"base": "chaoss", "seeds": 2}`:                                                     `near it are chaos,`,
 		`{"base": "chaos", "grid": {"environment.options.high_prob": [0.1]}}`:                "environment.options.high_prob",
 		`{"base": "chaos", "grid": {"environment": [{"name": "bandit"}, {"name": "lake"}]}}`: `trial "environment=lake": environment.name: found "lake"`,
 	} {
