@@ -92,7 +92,7 @@ func TestOneCopyAnUpdate(t *testing.T) {
 	scoredBatch(t, p, same, 1, 1)
 	require.Zero(t, *copied, "an update that was skipped changed nothing")
 	same.Free()
-	require.Equal(t, alive, pjrt.BuffersAlive())
+	require.LessOrEqual(t, pjrt.BuffersAlive(), alive) // buffers of tests before may be freed meanwhile
 }
 
 // What a copy is of: matrices that are trained whole.
@@ -155,7 +155,7 @@ func TestUpdateThatFailsWithCopies(t *testing.T) {
 		_, _, err := p.Learner.Update(bg, own, []batch.MicroBatch{b}, testSettings())
 		require.ErrorIs(t, err, injected)
 		require.ErrorIs(t, err, ErrConsumed)
-		require.Equal(t, alive, pjrt.BuffersAlive())
+		require.LessOrEqual(t, pjrt.BuffersAlive(), alive) // buffers of tests before may be freed meanwhile
 	}
 }
 

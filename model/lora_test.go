@@ -313,7 +313,7 @@ func TestStatesShareTheirBase(t *testing.T) {
 	require.ErrorIs(t, err, ErrFreed)
 	_, err = p.Load(tinyAdapters(c).source().Over(base))
 	require.ErrorIs(t, err, ErrFreed)
-	require.Equal(t, before, pjrt.BuffersAlive())
+	require.LessOrEqual(t, pjrt.BuffersAlive(), before) // buffers of tests before may be freed meanwhile
 }
 
 func requireSnapshot(t testing.TB, s *State) Snapshot {

@@ -65,7 +65,7 @@ func TestBlocksSampleWhatPassesDo(t *testing.T) {
 		s.Free()
 		passes.Free()
 		blocks.Free()
-		require.Equal(t, before, pjrt.BuffersAlive())
+		require.LessOrEqual(t, pjrt.BuffersAlive(), before) // buffers of tests before may be freed meanwhile
 	}
 }
 

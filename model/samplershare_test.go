@@ -40,7 +40,7 @@ func generatedBy(t *testing.T, sh Shapes, l limits, in GenerateInput) (out Gener
 	require.NoError(t, err)
 	s.Free()
 	p.Free()
-	require.Equal(t, before, pjrt.BuffersAlive())
+	require.LessOrEqual(t, pjrt.BuffersAlive(), before) // buffers of tests before may be freed meanwhile
 	return out, prefills
 }
 
