@@ -89,7 +89,7 @@ bin/temporal bin/versitygw bin/gotestsum bin/staticcheck bin/workflowcheck:
 
 # --- use ----------------------------------------------------------------------
 
-.PHONY: demo test rooms smoke chaos soak ledger size gpu-pack gpu learn study bench lint release-record
+.PHONY: demo test rooms smoke chaos soak busy ledger size gpu-pack gpu learn study bench lint release-record
 # All at once: the downloads of one go on while another compiles. build.sh lets one tool
 # compile at a time, and temporal, the longest, comes first.
 # MODEL=smol trains SmolLM2-135M-Instruct in place of a policy made from nothing.
@@ -133,6 +133,11 @@ chaos: build servers bin/gotestsum plugin ## every kill of the matrix, and rando
 SOAK ?= 3000
 soak: build servers bin/gotestsum plugin ## a run of 3,000 iterations on one worker: what it needs stays as it is
 	@bin/gotestsum --format standard-verbose -- -count=1 -timeout 240m -run TestSoak ./workers/chaos -soak $(SOAK)
+
+# BUSY=30m: how long.
+BUSY ?= 30m
+busy: build servers bin/gotestsum plugin ## half an hour beside thirty programs that take all processors: nothing pauses, nothing is lost
+	@bin/gotestsum --format standard-verbose -- -count=1 -timeout 240m -run TestBusy ./workers/chaos -busy $(BUSY)
 
 # BASE=REV: the commit to compare with; PRESETS=a,b: these presets alone.
 ledger: build servers plugin ## BASE=REV: the bits of every starter preset under REV and here, from outside: some 11 minutes
