@@ -14,7 +14,7 @@ const (
 	KindArtifactAltered = "ArtifactAltered"   // an artifact is not what its digest says
 	KindArtifactMissing = "ArtifactMissing"   // an artifact is gone
 	KindStoreRefused    = "StoreRefused"      // the bucket refuses a request as it is: another endpoint, region or server is needed
-	KindStoreDenied     = "StoreAccessDenied" // the bucket denies access: keys, rights or a clock have to be corrected
+	KindStoreDenied     = "StoreAccessDenied" // the bucket denies access: keys, rights or a clock must be corrected
 	KindNoBucket        = "StoreNoBucket"     // there is no such bucket
 	KindStateDiffers    = "StateDiffers"      // a rebuilt state is not the recorded one
 	KindProgramsDiffer  = "ProgramsDiffer"    // this build lowers other programs than the run's
@@ -63,7 +63,7 @@ var (
 	ErrNotFree = errors.New("worker is not free")
 	// ErrEnvironmentBroke is a foreign environment that broke in too many episodes. Nothing of the turn is
 	// stored, so that a fixed one is asked again.
-	ErrEnvironmentBroke = errors.New("the environment has to be fixed")
+	ErrEnvironmentBroke = errors.New("the environment must be fixed")
 	// ErrNotServed is a foreign environment that this worker does not serve; another one may.
 	ErrNotServed = errors.New("no environment of this name is served by this worker")
 )

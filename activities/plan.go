@@ -29,7 +29,7 @@ type ResolveInput struct {
 type Describe struct {
 	// Spec is the resolved spec that the run has.
 	Spec store.Ref `json:"spec"`
-	// Base is the imported model, as ResolveResult.Base or that of the iteration that the run began after; nil for a
+	// Base is the imported model: ResolveResult.Base, or the base of the iteration that a fork begins with. It is nil for a
 	// starter.
 	Base *store.Ref `json:"base,omitempty"`
 	// Take asks for a spec with the new descriptions, if they have changed. Without it, the answer only says what has.

@@ -1,14 +1,12 @@
 package workers
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,8 +14,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/renameio/v2"
+
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/envs/foreign/stdio"
+	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 // EnvFileName is the file in a dev stack's folder whose environments its worker serves.
@@ -48,21 +49,26 @@ func ReadEnvFile(path string) (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the environments' file: %w", err)
 	}
-	if len(b) > maxEnvFile {
-		return nil, fmt.Errorf("environments' file %s: it has more than %d bytes", path, maxEnvFile)
+	root, err := strict.Parse(b, strict.Limits{Bytes: maxEnvFile})
+	if err == nil {
+		err = root.Repeated("").Err()
 	}
-	var commands map[string]string
-	d := json.NewDecoder(bytes.NewReader(b))
-	if err := d.Decode(&commands); err != nil {
+	if err == nil && root.Kind() != strict.Object {
+		err = fmt.Errorf("found %s", root.Found())
+	}
+	if err != nil {
 		return nil, fmt.Errorf(`environments' file %s: %w; want {"NAME": "COMMAND"}, as in {"guess": "./guess.py"}`, path, err)
 	}
-	for name, command := range commands {
-		if problem := foreign.BadName(name); problem != "" {
-			return nil, fmt.Errorf("environments' file %s: found the name %q, want %s", path, name, problem)
+	commands := map[string]string{}
+	for _, m := range root.Members() {
+		command, _ := m.Value.Text()
+		if problem := foreign.BadName(m.Key); problem != "" {
+			return nil, fmt.Errorf("environments' file %s: found the name %q, want %s", path, m.Key, problem)
 		}
 		if strings.TrimSpace(command) == "" {
-			return nil, fmt.Errorf("environments' file %s: %q has no command", path, name)
+			return nil, fmt.Errorf("environments' file %s: %q has no command: found %s", path, m.Key, m.Value.Found())
 		}
+		commands[m.Key] = command
 	}
 	return commands, nil
 }
@@ -73,7 +79,6 @@ func AddToEnvFile(path, name string, command []string) error {
 	if err != nil {
 		return err
 	}
-	commands = maps.Clone(commands)
 	commands[name] = strings.Join(command, " ")
 	b, err := json.MarshalIndent(commands, "", "  ")
 	if err != nil {
@@ -82,12 +87,7 @@ func AddToEnvFile(path, name string, command []string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("write the environments' file: %w", err)
 	}
-	// A reader sees the file before or after, never a half.
-	part := path + ".part"
-	if err := os.WriteFile(part, append(b, '\n'), 0o600); err != nil {
-		return fmt.Errorf("write the environments' file: %w", err)
-	}
-	if err := os.Rename(part, path); err != nil {
+	if err := renameio.WriteFile(path, append(b, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write the environments' file: %w", err)
 	}
 	return nil

@@ -73,7 +73,8 @@ func TestEnvFile(t *testing.T) {
 	require.ErrorContains(t, err, "does not have it any more")
 
 	for text, want := range map[string]string{
-		`{"a": 1}`: `want {"NAME": "COMMAND"}`, `[]`: `want {"NAME"`, `{"A": "x"}`: `found the name "A"`, `{"a": " "}`: `"a" has no command`,
+		`{"a": "x", "a": "y"}`: "found the key a second time",
+		`{"a": 1}`:             `"a" has no command: found 1`, `[]`: `want {"NAME"`, `{"A": "x"}`: `found the name "A"`, `{"a": " "}`: `"a" has no command`,
 		`{"a": "./nothing"}`: "chmod +x", `{`: "want",
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))

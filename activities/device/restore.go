@@ -117,7 +117,7 @@ func (d *Device) lend(ctx context.Context, w *work, u logEntry, others map[strin
 		err = activities.SamePrograms(u.programs, hashes)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("iteration %d of run %s, which this one goes on from: %w", u.iteration, u.run.ID, err)
+		return nil, fmt.Errorf("iteration %d of run %s, which this one continues from: %w", u.iteration, u.run.ID, err)
 	}
 	others[u.run.Spec.Digest] = by
 	return by, nil

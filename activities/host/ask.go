@@ -51,7 +51,7 @@ func (h *Host) Ask(ctx context.Context, in activities.AskInput) (_ activities.As
 			if err := h.ask(ctx, rc, task, asking); err != nil {
 				return nil, err
 			}
-			// What is stored counts for good: answers of an environment that has to be fixed are not.
+			// What is stored counts for good: answers of an environment that must be fixed are not.
 			return asking.rows, asking.check(rc, task)
 		})
 	if err != nil {

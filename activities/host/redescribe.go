@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// written is the resolved spec that a run has, and its ref: that of the newest committed iteration, or the one that the
-// run began with. It is nil if the run has none, or if its object is gone.
+// written is the resolved spec of a run, and its ref. It is the spec of the newest committed iteration, or of the start if
+// nothing is committed; nil if the run has none, or if its object is gone.
 func (h *Host) written(ctx context.Context, runID string, head *activities.Head) (*spec.Train, store.Ref, error) {
 	if head != nil {
 		m, err := store.ReadManifest(ctx, h.Store, head.Manifest)

@@ -69,7 +69,7 @@ func TestCheckBroken(t *testing.T) {
 	err := CheckBroken(broke(1, 6), 0, 20, 4, 0.05)
 	require.ErrorIs(t, err, activities.ErrEnvironmentBroke)
 	require.EqualError(t, err, "the environment broke in 2 of 20 episodes, and environment.broken_share is 0.05: "+
-		"division by zero (2 times, first in group 0, member 1, turn 1): the environment has to be fixed")
+		"division by zero (2 times, first in group 0, member 1, turn 1): the environment must be fixed")
 }
 
 // Many members that break in one place are one message, with the question of the first and the end of its traceback:
@@ -85,7 +85,7 @@ func TestBrokenMessagesOnce(t *testing.T) {
 	err := CheckBroken(rows, 0, 30, 8, 0)
 	require.EqualError(t, err, "the environment broke in 30 of 30 episodes, and environment.broken_share is 0: "+
 		`one (12 times, first in group 0, member 0, turn 2, instance 0, asked ["Up"]); two (6 times, first in group 0, member 1, turn 2, instance 1, asked ["Up"]); `+
-		`three (6 times, first in group 0, member 2, turn 2, instance 2, asked ["Up"]); 1 other messages: the environment has to be fixed`+
+		`three (6 times, first in group 0, member 2, turn 2, instance 2, asked ["Up"]); 1 other messages: the environment must be fixed`+
 		"\n    File a, line 3, in step\n    File b\n    raise\n    Error: one")
 }
 
@@ -169,7 +169,7 @@ func TestBrokenShare(t *testing.T) {
 	require.NoError(t, err)
 	err = CheckBroken(broke(0, 5, 6, 11, 12, 13), 3, 16, 4, 0.5)
 	require.EqualError(t, err, "the environment broke in 9 of 16 episodes, and environment.broken_share is 0.5: "+
-		"division by zero (6 times, first in group 0, member 0, turn 1); 3 drawn again: the environment has to be fixed")
+		"division by zero (6 times, first in group 0, member 0, turn 1); 3 drawn again: the environment must be fixed")
 }
 
 // What broke and what is left out are shares of all episodes.

@@ -75,3 +75,13 @@ func Number(format string, v float64) string {
 	}
 	return fmt.Sprintf("%*s", utf8.RuneCountInString(text), fmt.Sprintf("%.2g", v))
 }
+
+// Middle is a text of at most so many characters: the beginning and the end of a longer one.
+func Middle(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	end := (most - 1) / 2
+	return string(runes[:most-1-end]) + "…" + string(runes[len(runes)-end:])
+}

@@ -31,3 +31,9 @@ func TestNumber(t *testing.T) {
 		require.Equal(t, c.want, Number(c.format, c.v))
 	}
 }
+
+func TestMiddle(t *testing.T) {
+	require.Equal(t, "äbc", Middle("äbc", 3))
+	require.Equal(t, "äb…fg", Middle("äbcdefg", 5))
+	require.Equal(t, "äb…g", Middle("äbcdefg", 4))
+}

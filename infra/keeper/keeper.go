@@ -41,8 +41,8 @@ func init() {
 
 // Start starts a command under a keeper, with the variables in command.Env and the standard files that are set, and
 // nothing else. The keeper ends when the command has ended and everything that it started is gone; its exit status is
-// the command's, or 128 and a signal's number. end ends it all earlier; the keeper then ends as killed. command.Wait
-// has to be called in both cases.
+// the command's, or 128 and a signal's number. end ends it all earlier; the keeper then ends as killed. Call
+// command.Wait in both cases.
 func Start(command *exec.Cmd) (end func(), err error) {
 	self, err := executable()
 	if err != nil {

@@ -65,8 +65,7 @@ func TestBuildOtherPrograms(t *testing.T) {
 	for _, step := range []string{"Generate", "Score", "Update"} {
 		require.NotContains(t, other.text(), step+" took")
 	}
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 }
 
 // TestBuildAdopts has the run adopt the programs of the other build: it goes back to its
@@ -139,6 +138,5 @@ func TestBuildOtherNumerics(t *testing.T) {
 	l.worker(workerOptions{})
 	l.completes(chaosRun)
 	require.NotContains(t, other.text(), " took", "the run's work needs its own kind of device")
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 }

@@ -45,8 +45,7 @@ func TestChaosRollback(t *testing.T) {
 	l.start(chaosRun, collapsed.spec(t))
 	l.completes(chaosRun)
 	stop()
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 	l.replays(first.Iteration)
 }
 

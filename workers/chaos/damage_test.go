@@ -64,8 +64,7 @@ func TestChaosBadReads(t *testing.T) {
 			l.completes(chaosRun)
 			t.Logf("%d bits flipped", len(proxy.Given()))
 			require.NotEmpty(t, proxy.Given(), "the faults have happened")
-			l.verifies(chaosRun)
-			same(t, want, reach(t, l.store, chaosRun))
+			l.isAs(chaosRun, want)
 		})
 	}
 }
@@ -88,8 +87,7 @@ func TestChaosDamagedTable(t *testing.T) {
 	l.completes(chaosRun)
 	require.Contains(t, second.text(), "an object was damaged in the bucket; no manifest names it, so it is written again")
 	require.Contains(t, second.text(), key)
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 }
 
 // TestChaosDamagedSnapshot damages the newest snapshot and kills the worker: the next one rebuilds the policy from the snapshot before, the run
@@ -112,8 +110,7 @@ func TestChaosDamagedSnapshot(t *testing.T) {
 	require.Error(t, err)
 	require.Contains(t, out, "altered: "+key)
 	require.NoError(t, l.store.Put(t.Context(), key, body, store.PutOptions{}))
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 }
 
 // TestChaosHungBucket has the bucket take every request and answer none for half a minute: what waits says for what, and nobody blames the
@@ -139,6 +136,5 @@ func TestChaosHungBucket(t *testing.T) {
 	s, err := l.status(chaosRun)
 	require.NoError(t, err)
 	require.Zero(t, s.LostDevices)
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 }

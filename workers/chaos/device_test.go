@@ -45,8 +45,7 @@ func (s *scene) disturbed(t *testing.T, fault string, ended func(*lane, *process
 	ended(l, first)
 	l.worker(workerOptions{})
 	l.completes(chaosRun)
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 }
 
 // TestDeviceOutOfMemoryOnce lets the device run out of memory once: the next process continues.
@@ -77,8 +76,7 @@ func TestDeviceOutOfMemoryAlways(t *testing.T) {
 	_, err := l.update(chaosRun, "resume", "")
 	require.NoError(t, err)
 	l.completes(chaosRun)
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 }
 
 // TestStepFailsAlways has a step fail on each device that the run finds: after as many
@@ -103,8 +101,7 @@ func TestStepFailsAlways(t *testing.T) {
 	_, err := l.update(chaosRun, "resume", "")
 	require.NoError(t, err)
 	l.completes(chaosRun)
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 }
 
 // TestDeviceLost loses the device while it generates.
@@ -154,8 +151,7 @@ func TestDeviceStuckAndBack(t *testing.T) {
 	require.True(t, p.alive(), p.tail())
 	require.Contains(t, p.text(), "Update#1/stall:12000/1 goes on")
 	require.Contains(t, l.timeline(t.Context(), chaosRun, ""), "StartToClose", "the bound was over before")
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 }
 
 // TestSelfTestDiffers has a device that does not repeat its bits: it is refused before it

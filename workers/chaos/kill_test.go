@@ -59,8 +59,7 @@ func TestChaosKills(t *testing.T) {
 			l.start(chaosRun, preset(t, "chaos", nil))
 			l.completes(chaosRun)
 			stop()
-			l.verifies(chaosRun)
-			same(t, want, reach(t, l.store, chaosRun))
+			l.isAs(chaosRun, want)
 		})
 	}
 }
@@ -130,7 +129,6 @@ func (s *scene) killedAtRandom(t *testing.T, left int, moments *rand.Rand) {
 			}
 		}
 		l.keepsBut(chaosRun, s.deeds, killed)
-		l.verifies(chaosRun)
-		same(t, want, reach(t, l.store, chaosRun))
+		l.isAs(chaosRun, want)
 	}
 }

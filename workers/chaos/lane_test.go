@@ -296,6 +296,13 @@ func (l *lane) verifies(run string) {
 	require.Contains(l.t, out, "is sound")
 }
 
+// isAs has `reprise verify` find a run sound, and requires the bytes of the undisturbed one.
+func (l *lane) isAs(run string, want Bytes) {
+	l.t.Helper()
+	l.verifies(run)
+	same(l.t, want, reach(l.t, l.store, run))
+}
+
 // explain shows what is known when the test has failed.
 func (l *lane) explain() {
 	if !l.t.Failed() {

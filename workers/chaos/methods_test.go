@@ -243,8 +243,7 @@ func (f *family) disturb(t *testing.T) {
 	}
 	stop()
 	for _, m := range f.methods {
-		l.verifies(m.name())
-		same(t, f.bytes[m.name()], reach(t, l.store, m.name()))
+		l.isAs(m.name(), f.bytes[m.name()])
 		recompute(t, l.store, m.name(), 1)
 		if *full {
 			recompute(t, l.store, m.name(), 0)
@@ -261,8 +260,7 @@ func (f *family) everywhere(t *testing.T, m method) {
 	l.start(m.name(), f.spec(t, m))
 	l.completes(m.name())
 	stop()
-	l.verifies(m.name())
-	same(t, f.bytes[m.name()], reach(t, l.store, m.name()))
+	l.isAs(m.name(), f.bytes[m.name()])
 }
 
 // learns checks that an undisturbed run is worth disturbing: it goes back once, its

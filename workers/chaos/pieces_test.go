@@ -34,8 +34,7 @@ func TestChaosPieces(t *testing.T) {
 	l.completes(chaosRun)
 	stop()
 	l.keeps(chaosRun, pieces.deeds, deed{"Generate", "", 0, 2, 1}, deed{"Generate", secondSuite, turnsIterations, 2, 0})
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 	undisturbed := &lane{t: t, stack: sharedStack(t), prefix: pieces.lane}
 	undisturbed.store = undisturbed.open(undisturbed.prefix)
 	require.Equal(t, undisturbed.pieceTables(), l.pieceTables())

@@ -39,8 +39,7 @@ func TestChaosTerminate(t *testing.T) {
 		// only, which is the rebuild, not the activity.
 		require.Equal(t, 4, strings.Count(second.text(), "Update took"))
 	}
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 }
 
 // TestChaosServers kills the Temporal server and the S3 server in updates.
@@ -63,8 +62,7 @@ func TestChaosServers(t *testing.T) {
 
 	l.completes(chaosRun)
 	require.True(t, p.alive(), "the worker outlives both")
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 }
 
 // TestChaosWriteAhead kills a worker at iteration 19, the newest snapshot being

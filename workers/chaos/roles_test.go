@@ -24,6 +24,5 @@ func TestRolesApart(t *testing.T) {
 		require.NoError(t, err)
 		require.NotContains(t, e.GetActivityTaskStartedEventAttributes().GetLastFailure().GetMessage(), "unable to find activity")
 	}
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 }

@@ -40,8 +40,7 @@ func TestChaosCancel(t *testing.T) {
 	l.start(chaosRun, preset(t, "chaos", nil))
 	l.completes(chaosRun)
 	require.Equal(t, []string{chaosRun, "other", chaosRun}, l.alone(p))
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 }
 
 // TestChaosOneDevice has two runs and an Evaluate share a worker of one slot.
@@ -87,8 +86,7 @@ func TestChaosContinueAsNew(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, s.Warnings, 1)
 	require.Contains(t, s.Warnings[0], "search attributes are not registered")
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 	eventually(t, patience, "three executions", func() error {
 		out, err := l.client.CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{
 			Namespace: l.namespace, Query: "WorkflowId = '" + chaosRun + "'",

@@ -56,8 +56,7 @@ func TestChaosDivergence(t *testing.T) {
 	require.Regexp(t, `this attempt computed [0-9a-f]{64}`, reason)
 	require.Contains(t, reason, "turns[0].generate")
 	diverging.kill()
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 }
 
 // decisionBefore is the event in which the workflow decided on the last activity
@@ -109,8 +108,7 @@ func TestChaosFingerprint(t *testing.T) {
 	l.worker(workerOptions{})
 	l.completes(chaosRun)
 	require.NotContains(t, other.text(), " took", "the run's work needs its own kind of device")
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 }
 
 // TestChaosDatabase loses Temporal's database in the middle of a run. The same start
@@ -150,8 +148,7 @@ func TestChaosDatabase(t *testing.T) {
 	if !l.hindered() {
 		require.Error(t, saysTimes(second, "Update took", 4), "iterations 3, 4 and 5 were left")
 	}
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 }
 
 // TestChaosBucket begins with a bucket that is not there and with wrong
@@ -178,8 +175,7 @@ func TestChaosBucket(t *testing.T) {
 	p.kill()
 	l.worker(settings(s3.Bucket, s3.SecretKey))
 	l.completes(chaosRun)
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 }
 
 // TestChaosReplay computes iterations of the undisturbed run again.

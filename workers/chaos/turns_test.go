@@ -134,8 +134,7 @@ func TestChaosTurnsKills(t *testing.T) {
 			l.completes(chaosRun)
 			stop()
 			l.keeps(chaosRun, r.scene.deeds, struck...)
-			l.verifies(chaosRun)
-			same(t, want, reach(t, l.store, chaosRun))
+			l.isAs(chaosRun, want)
 			if r.replay >= 0 {
 				l.replays(r.replay)
 			}

@@ -101,8 +101,7 @@ func TestChaosWorkers(t *testing.T) {
 		require.LessOrEqual(t, got.lost, len(faults))
 		require.Positive(t, got.lost)
 	}
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 }
 
 // dealtLag is dealt with a lag: other workers make the next rollout while the session learns.
@@ -128,8 +127,7 @@ func TestChaosRolloutBesideUpdates(t *testing.T) {
 		require.False(t, own.alive(), "the session's worker was to be killed in its second update")
 	}
 	l.dealtOnce(turnsIterations)
-	l.verifies(chaosRun)
-	same(t, want, reach(t, l.store, chaosRun))
+	l.isAs(chaosRun, want)
 }
 
 // TestChaosWorkersOfTwoRuns has two runs on two workers: each has a session on one, so neither helps

@@ -6,10 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -29,18 +29,19 @@ type pages struct {
 	store  store.Store
 	folder string
 	mu     sync.Mutex
-	all    map[string]*made // by id
+	asked  []*made // the one that was asked for last is the last
+	count  int     // of all that were asked for: names their folders
 }
 
-// made is a run's or a sweep's page.
+// made is a run's or a sweep's page. Its mutex guards what stands below it.
 type made struct {
-	mu sync.Mutex
+	id, folder string
+	mu         sync.Mutex
 	// version is the digest of index.html; its files are in the folder. before is the version before it, whose files a
 	// browser may still ask for.
 	version, before string
-	folder          string
 	head            string    // of a run: its newest manifest when the page was made
-	at              time.Time // when it was looked at, and used
+	at              time.Time // when it was looked whether there is more to show
 	took            time.Duration
 }
 
@@ -62,7 +63,7 @@ func (p *pages) newest(ctx context.Context, id string) (version string, err erro
 			return m.version, nil
 		}
 	}
-	if err := p.make(ctx, id, m); err != nil {
+	if err := m.make(ctx, p.store); err != nil {
 		return "", err
 	}
 	m.head = head
@@ -70,25 +71,15 @@ func (p *pages) newest(ctx context.Context, id string) (version string, err erro
 }
 
 // make makes the page anew.
-func (p *pages) make(ctx context.Context, id string, m *made) error {
+func (m *made) make(ctx context.Context, s store.Store) error {
 	began := time.Now()
-	if err := os.MkdirAll(p.folder, 0o700); err != nil {
-		return fmt.Errorf("make the folder of the pages: %w", err)
-	}
-	if m.folder == "" {
-		folder, err := os.MkdirTemp(p.folder, "page-*")
-		if err != nil {
-			return fmt.Errorf("make the folder of a page: %w", err)
-		}
-		m.folder = folder
-	}
 	part := filepath.Join(m.folder, "part")
 	if err := os.RemoveAll(part); err != nil {
 		return fmt.Errorf("clear the folder of a page: %w", err)
 	}
 	sum := sha256.New()
 	sink := report.IntoFolder(part)
-	err := write(ctx, p.store, id, func(name string, body []byte) error {
+	err := write(ctx, s, m.id, func(name string, body []byte) error {
 		if name == "index.html" { // it comes last, and names what else there is
 			sum.Write(body)
 		}
@@ -106,9 +97,6 @@ func (p *pages) make(ctx context.Context, id string, m *made) error {
 		if err := os.RemoveAll(filepath.Join(m.folder, m.before)); err != nil {
 			return fmt.Errorf("remove a page: %w", err)
 		}
-	}
-	if err := os.RemoveAll(filepath.Join(m.folder, version)); err != nil {
-		return fmt.Errorf("remove a page: %w", err)
 	}
 	if err := os.Rename(part, filepath.Join(m.folder, version)); err != nil {
 		return fmt.Errorf("put a page in its place: %w", err)
@@ -138,12 +126,7 @@ func write(ctx context.Context, s store.Store, id string, sink report.Sink) erro
 
 // path is where a file of a version is; "" if that version is not there.
 func (p *pages) path(id, version, name string) string {
-	p.mu.Lock()
-	m := p.all[id]
-	p.mu.Unlock()
-	if m == nil {
-		return ""
-	}
+	m := p.of(id)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if version == "" || version != m.version && version != m.before || !filepath.IsLocal(filepath.FromSlash(name)) {
@@ -152,20 +135,22 @@ func (p *pages) path(id, version, name string) string {
 	return filepath.Join(m.folder, version, filepath.FromSlash(name))
 }
 
-// of is the page of an id. The one that was not asked for longest gives way.
+// of is the page of an id. The one that was not asked for longest gives way to a new one.
 func (p *pages) of(id string) *made {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if m := p.all[id]; m != nil {
-		return m
+	var m *made
+	if i := slices.IndexFunc(p.asked, func(m *made) bool { return m.id == id }); i >= 0 {
+		m = p.asked[i]
+		p.asked = slices.Delete(p.asked, i, i+1)
+	} else {
+		m = &made{id: id, folder: filepath.Join(p.folder, strconv.Itoa(p.count))}
+		p.count++
 	}
-	if len(p.all) >= kept {
-		ids := slices.Sorted(maps.Keys(p.all))
-		oldest := slices.MinFunc(ids, func(a, b string) int { return p.all[a].at.Compare(p.all[b].at) })
-		_ = os.RemoveAll(p.all[oldest].folder) // what is left goes with the server's folder
-		delete(p.all, oldest)
+	if len(p.asked) == kept {
+		_ = os.RemoveAll(p.asked[0].folder) // what is left goes with the server's folder
+		p.asked = slices.Delete(p.asked, 0, 1)
 	}
-	m := &made{}
-	p.all[id] = m
+	p.asked = append(p.asked, m)
 	return m
 }

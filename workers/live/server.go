@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/reprise-rl/reprise/infra/human"
+	"github.com/reprise-rl/reprise/infra/loopback"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/runs"
 	"github.com/reprise-rl/reprise/workflows"
@@ -38,19 +39,7 @@ const most = 200
 
 // Listen listens at host:port; without a host at 127.0.0.1. Port 0 is a free one.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, fmt.Errorf("serve pages at %q: not host:port: %w", address, err)
-	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	var config net.ListenConfig
-	l, err := config.Listen(ctx, "tcp", net.JoinHostPort(host, port))
-	if err != nil {
-		return nil, fmt.Errorf("serve pages: %w", err)
-	}
-	return l, nil
+	return loopback.Listen(ctx, "serve the pages", address)
 }
 
 // URL is where the pages of a listener are.
@@ -63,22 +52,15 @@ func Serve(ctx context.Context, l net.Listener, o Options) error {
 		return fmt.Errorf("make a folder for the pages: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(folder) }() // it is the system's to clear
-	server := &http.Server{
-		Handler:           handler(o, folder, loopback(l.Addr())),
+	return loopback.Serve(ctx, "serve the pages", l, &http.Server{
+		Handler:           handler(o, folder, isLoopback(l.Addr())),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		MaxHeaderBytes:    1 << 14,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-	}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-	defer stop()
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve pages: %w", err)
-	}
-	return nil
+	})
 }
 
-func loopback(a net.Addr) bool {
+func isLoopback(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()
 }
@@ -94,7 +76,7 @@ type server struct {
 // have its name resolved to this machine, and read what is here.
 func handler(o Options, folder string, local bool) http.Handler {
 	s := &server{
-		pages: pages{store: o.Store, folder: folder, all: map[string]*made{}}, client: o.Client,
+		pages: pages{store: o.Store, folder: folder}, client: o.Client,
 		templates: template.Must(template.New("").Funcs(template.FuncMap{
 			"count": runs.Count, "number": runs.Number, "percent": runs.Percent, "visible": human.Visible,
 			"path": func(id string) string { return "/runs/" + url.PathEscape(workflows.PageName(id)) + "/" },

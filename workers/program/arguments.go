@@ -37,11 +37,16 @@ func someWorkflows(name string) cobra.PositionalArgs {
 		if len(args) == 0 {
 			return one(name)(cmd, args)
 		}
-		for _, id := range args {
-			if err := stack.CheckID(id); err != nil {
-				return err
-			}
-		}
-		return nil
+		return anyWorkflows(cmd, args)
 	}
+}
+
+// anyWorkflows wants workflow ids, or nothing.
+func anyWorkflows(_ *cobra.Command, args []string) error {
+	for _, id := range args {
+		if err := stack.CheckID(id); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package program
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-rl/reprise/infra/codec"
+	"github.com/reprise-rl/reprise/infra/loopback"
 	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
@@ -37,9 +37,9 @@ the dev stack's, or --ui-url.`,
 			if payloads == nil {
 				return fmt.Errorf("a codec server needs keys: name their file with --codec-key-file or %s", codec.EnvKeyFile)
 			}
-			listener, err := (&net.ListenConfig{}).Listen(cmd.Context(), "tcp", listen)
+			listener, err := loopback.Listen(cmd.Context(), "serve the codec", listen)
 			if err != nil {
-				return fmt.Errorf("listen at --listen %s: %w", listen, err)
+				return err
 			}
 			ui := conn.Settings.UIURL()
 			fmt.Fprintf(cmd.OutOrStdout(), "codec server at http://%s, for the Web UI at %s\n", listener.Addr(), orNone(ui))
@@ -54,13 +54,9 @@ the dev stack's, or --ui-url.`,
 
 // serveCodec serves until ctx ends.
 func serveCodec(ctx context.Context, l net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-	defer stop()
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve the codec: %w", err)
-	}
-	return nil
+	return loopback.Serve(ctx, "serve the codec", l, &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second,
+	})
 }
 
 func orNone(ui string) string {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/renameio/v2"
+
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/report/episodes"
 )
@@ -44,7 +46,7 @@ func (w wantedTrajectories) dataset(ctx context.Context, s store.Store, run stri
 		if w.out == "" {
 			_, err = out.Write(body)
 		} else {
-			err = replaceFile(filepath.Join(w.out, fmt.Sprintf("%06d.%s", m.Iteration, w.format)), body)
+			err = renameio.WriteFile(filepath.Join(w.out, fmt.Sprintf("%06d.%s", m.Iteration, w.format)), body, 0o644)
 		}
 		if err != nil {
 			return fmt.Errorf("write the trajectories of iteration %d: %w", m.Iteration, err)
@@ -110,13 +112,4 @@ func iterationsOf(text string) (first, last int, err error) {
 		return 0, 0, fmt.Errorf("trajectories: --iterations %q: allowed: all, or a range as 0-79 or 10-", text)
 	}
 	return int(a), int(b), nil
-}
-
-// replaceFile writes a file beside its place and moves it there.
-func replaceFile(path string, body []byte) error {
-	part := path + ".part"
-	if err := os.WriteFile(part, body, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(part, path)
 }

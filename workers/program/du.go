@@ -39,14 +39,7 @@ and reprise gc removes what no manifest names.`,
 		Example: `  reprise du
   reprise du bandit-1 fig7
   reprise du --json | jq '.rows[0]'`,
-		Args: func(_ *cobra.Command, args []string) error {
-			for _, id := range args {
-				if err := stack.CheckID(id); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
+		Args: anyWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := conn.Store()
 			if err != nil {

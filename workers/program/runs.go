@@ -85,7 +85,7 @@ func printRuns(out io.Writer, all []runs.Run, left int) error {
 		if r.Trials != nil {
 			iterations = r.Trials.String()
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", shortID(human.Visible(r.ID)), r.Kind, r.State, iterations,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", human.Middle(human.Visible(r.ID), maxID), r.Kind, r.State, iterations,
 			runs.Number(r.Reward), runs.Percent(r.Success), r.Since().Local().Format(time.DateTime))
 	}
 	if err := w.Flush(); err != nil {
@@ -108,15 +108,6 @@ func printRuns(out io.Writer, all []runs.Run, left int) error {
 
 // maxID is the longest id that the list shows whole: every line is as long as the longest.
 const maxID = 90
-
-// shortID is the beginning and the end of a long id.
-func shortID(id string) string {
-	runes := []rune(id)
-	if len(runes) <= maxID {
-		return id
-	}
-	return string(runes[:maxID-21]) + "…" + string(runes[len(runes)-20:])
-}
 
 // maxLine is about how much of an error has room in a line of the list; status has all of it.
 const maxLine = 200

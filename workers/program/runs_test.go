@@ -39,14 +39,6 @@ fig8       Sweep  running  4 of 18 trials  –       –        2026-02-03 04:05
 	require.Contains(t, out.String(), "No runs. Start one: temporal workflow start")
 }
 
-// A long id does not pad every line to its length; its end tells trials apart.
-func TestShortID(t *testing.T) {
-	require.Equal(t, strings.Repeat("x", 90), shortID(strings.Repeat("x", 90)))
-	short := shortID(strings.Repeat("x", 900) + ",seed=10001")
-	require.Len(t, []rune(short), 90)
-	require.Regexp(t, `^x{69}…x+,seed=10001$`, short)
-}
-
 func TestPrintVersion(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, printVersion(&out, versionInfo{Info: build.Info{Version: "v0.2.0", Commit: "0123456789abcdef", Go: "go1.26", Platform: "linux/amd64"}, Plugin: "p 1"}))

@@ -3,6 +3,8 @@ package report
 import (
 	"slices"
 	"strings"
+
+	"github.com/reprise-rl/reprise/infra/human"
 )
 
 // axisPage is what the settings differ in: a field of the spec, or several that change
@@ -100,27 +102,21 @@ func shortPaths(fields []fieldPage) map[string]string {
 	return out
 }
 
-// maxName is the longest name of a setting that a comparison shows as it is, in characters.
+// maxName is the longest name of a setting that a comparison shows whole, in characters.
 const maxName = 40
 
-// shortNames are what a page calls the settings: their names without what is the same in
-// all, and without the paths before a field's own name. The names themselves if the short
-// ones are not different.
-func (s Sweep) shortNames(names []string, fields []fieldPage, axes []axisPage) []string {
+// shortNames are what a page calls the settings: a sweep's without what is the same in all, and
+// without the paths before a field's own name; those of runs with the beginning and the end of a long one. The names themselves if the
+// short ones are not different.
+func (s Sweep) shortNames(names []string, fields []fieldPage) []string {
 	short := make([]string, len(names))
 	paths := shortPaths(fields)
 	for k, name := range names {
 		switch {
 		case !s.Comparison:
 			short[k] = shortName(name, paths)
-		case len([]rune(name)) <= maxName || len(axes) == 0:
-			short[k] = name
 		default:
-			var parts []string
-			for _, a := range axes {
-				parts = append(parts, a.Name+" "+a.Values[a.Of[k]])
-			}
-			short[k] = strings.Join(parts, " · ")
+			short[k] = human.Middle(name, maxName)
 		}
 		if short[k] == "" {
 			short[k] = "the base"

@@ -39,9 +39,11 @@ func TestShortNames(t *testing.T) {
 		require.Equal(t, want, shortName(label, paths), label)
 	}
 	fields := []fieldPage{{Path: "a.x", Values: []string{"1", "2"}}}
-	require.Equal(t, []string{"x 1", "x 2"}, Sweep{}.shortNames([]string{"a.x=1", "a.x=2"}, fields, nil))
-	require.Equal(t, []string{"the base", "x 2"}, Sweep{}.shortNames([]string{"", "a.x=2"}, fields, nil))
-	require.Equal(t, []string{"b.y=1", "b.y=2"}, Sweep{}.shortNames([]string{"b.y=1", "b.y=2"}, fields, nil), "short ones would be the same")
+	require.Equal(t, []string{"x 1", "x 2"}, Sweep{}.shortNames([]string{"a.x=1", "a.x=2"}, fields))
+	require.Equal(t, []string{"the base", "x 2"}, Sweep{}.shortNames([]string{"", "a.x=2"}, fields))
+	require.Equal(t, []string{"b.y=1", "b.y=2"}, Sweep{}.shortNames([]string{"b.y=1", "b.y=2"}, fields), "short ones would be the same")
+	long := "grid/update.learning_rate=0.001,selection.keep=0.25,seed=1"
+	require.Equal(t, []string{"run-1", "grid/update.learning…on.keep=0.25,seed=1"}, Sweep{Comparison: true}.shortNames([]string{"run-1", long}, fields))
 }
 
 func TestSettingOfIDs(t *testing.T) {

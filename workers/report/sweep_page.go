@@ -223,7 +223,7 @@ func (s Sweep) estimate(trials []int, metric string) estimatePage {
 func (s Sweep) compare(p *sweepPage, names []string, of [][]int) {
 	p.Fields = s.fields(of)
 	p.Axes = axesOf(p.Fields)
-	for k, short := range s.shortNames(names, p.Fields, p.Axes) {
+	for k, short := range s.shortNames(names, p.Fields) {
 		p.Settings[k].Short = short
 	}
 	p.Order = order(p.Settings, s.Goal)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
@@ -25,12 +24,12 @@ var ErrNoMemo = errors.New("no manifest is in the run's memo")
 func NewestManifest(ctx context.Context, c client.Client, run string, by converter.DataConverter) (store.Ref, error) {
 	ctx, cancel := context.WithTimeout(ctx, memoTimeout)
 	defer cancel()
-	described, err := c.DescribeWorkflowExecution(ctx, run, "")
-	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
-		return store.Ref{}, fmt.Errorf("%w: this server has no workflow %q", ErrNoMemo, run)
-	}
+	described, err := lookUp(ctx, c, run)
 	if err != nil {
-		return store.Ref{}, fmt.Errorf("look %s up: %w", run, err)
+		return store.Ref{}, err
+	}
+	if described == nil {
+		return store.Ref{}, fmt.Errorf("%w: this server has no workflow %q", ErrNoMemo, run)
 	}
 	payload, ok := described.GetWorkflowExecutionInfo().GetMemo().GetFields()[workflows.MemoManifest]
 	if !ok {

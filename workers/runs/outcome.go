@@ -3,11 +3,12 @@ package runs
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/human"
 )
 
 // Trials are a sweep's, in numbers.
@@ -20,14 +21,8 @@ type Trials struct {
 
 // String is "18 of 18 trials".
 func (t Trials) String() string {
-	if t.Of == 1 {
-		return fmt.Sprintf("%d of 1 trial", t.Done)
-	}
-	return fmt.Sprintf("%d of %d trials", t.Done, t.Of)
+	return fmt.Sprintf("%d of %s", t.Done, human.Plural(t.Of, "trial"))
 }
-
-// results is how many results are asked for at once.
-const results = 8
 
 // AddOutcomes gives the sweeps and evaluations among runs that are done what their results
 // say: how many trials did all their iterations, and what the first suite measured. What a
@@ -35,20 +30,19 @@ const results = 8
 func AddOutcomes(ctx context.Context, c client.Client, all []Run) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	var group sync.WaitGroup
-	free := make(chan struct{}, results)
+	var group errgroup.Group
+	group.SetLimit(lookups)
 	for i := range all {
 		r := &all[i]
 		if r.State != "done" || r.Kind != "Sweep" && r.Kind != "Evaluate" {
 			continue
 		}
-		group.Go(func() {
-			free <- struct{}{}
-			defer func() { <-free }()
+		group.Go(func() error {
 			r.addOutcome(ctx, c)
+			return nil
 		})
 	}
-	group.Wait()
+	_ = group.Wait() // none fails
 }
 
 func (r *Run) addOutcome(ctx context.Context, c client.Client) {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	sdkpb "go.temporal.io/api/sdk/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
@@ -47,12 +46,12 @@ const answerTimeout = 10 * time.Second
 // Summarize looks a run, a sweep or an evaluation up.
 // by decodes what a codec has encoded.
 func Summarize(ctx context.Context, c client.Client, id string, by converter.DataConverter) (Summary, error) {
-	described, err := c.DescribeWorkflowExecution(ctx, id, "")
-	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
-		return Summary{}, fmt.Errorf("no workflow %q on this server (list them: reprise runs)", id)
-	}
+	described, err := lookUp(ctx, c, id)
 	if err != nil {
-		return Summary{}, fmt.Errorf("look %s up: %w", id, err)
+		return Summary{}, err
+	}
+	if described == nil {
+		return Summary{}, fmt.Errorf("no workflow %q on this server (list them: reprise runs)", id)
 	}
 	s := Summary{
 		Run: runOf(described.GetWorkflowExecutionInfo()), Pending: Retried(described.GetPendingActivities(), by),

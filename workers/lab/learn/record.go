@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/google/renameio/v2"
+
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
@@ -85,10 +87,7 @@ func writeRecord(file string, text []byte, out Outcome) error {
 func writeFile(file string, content []byte) error {
 	err := os.MkdirAll(filepath.Dir(file), 0o755)
 	if err == nil {
-		err = os.WriteFile(file+".part", content, 0o644)
-	}
-	if err == nil {
-		err = os.Rename(file+".part", file)
+		err = renameio.WriteFile(file, content, 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
