@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxLog is the length, in bytes, at which a log is set aside when its server starts.
@@ -140,6 +142,19 @@ func (c *child) signal(signal syscall.Signal) error {
 		return fmt.Errorf("signal %s: %w", c.name, err)
 	}
 	return nil
+}
+
+// stopped waits until the process is stopped, or has ended. A signal that was sent has not stopped all threads yet.
+func (c *child) stopped() error {
+	c.mu.Lock()
+	pid := c.pid
+	c.mu.Unlock()
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return os.NewSyscallError("waitid "+c.name, err)
+		}
+	}
 }
 
 func (c *child) end(signal syscall.Signal, grace time.Duration) error {

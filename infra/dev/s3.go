@@ -99,8 +99,14 @@ func newS3Server(program, dir string, port int, at S3) (*S3Server, error) {
 // Kill ends the server as by kill -9, and returns when it is gone.
 func (s *S3Server) Kill() error { return s.child.kill() }
 
-// Freeze stops the server as by kill -STOP: it keeps its connections and answers nothing, until Thaw.
-func (s *S3Server) Freeze() error { return s.child.signal(syscall.SIGSTOP) }
+// Freeze stops the server as by kill -STOP: it keeps its connections and answers nothing, until Thaw. It returns when the last
+// of its threads has stopped.
+func (s *S3Server) Freeze() error {
+	if err := s.child.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return s.child.stopped()
+}
 
 // Thaw lets a frozen server go on.
 func (s *S3Server) Thaw() error { return s.child.signal(syscall.SIGCONT) }
