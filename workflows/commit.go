@@ -19,8 +19,8 @@ func (t *train) commit(ctx workflow.Context, s *session, it *iteration.Iteration
 	err := t.doWaited(ctx, s, it, c)
 	t.committing = false
 	if err != nil {
-		if corrected(err) != nil {
-			// The commit is made again when the run is resumed, and the samples with it.
+		if corrected(err) != nil || t.damaged(err) != "" {
+			// The commit is made again, and the samples with it.
 			_ = samples.wait(ctx, t)
 			t.ahead = nil
 		}

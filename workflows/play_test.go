@@ -56,7 +56,7 @@ type play struct {
 	ended   map[string]int
 	slow    map[int]bool   // commits, from 1, that begin after the samples beside them have ended
 	gone    int            // sessions that are lost
-	refused int            // commits that the bucket denied
+	refused int            // commits that are made again
 	samples map[string]int // the iteration of a Generate, by the activity's id
 	sampled map[int]bool   // iterations with a Generate that has ended
 	waiting []*held
@@ -96,7 +96,7 @@ func newPlay(t *testing.T, s *stage) *play {
 	})
 	p.SetOnActivityCanceledListener(p.drops)
 	p.SetOnActivityCompletedListener(func(info *activity.Info, _ converter.EncodedValue, err error) {
-		if corrected(err) != nil && info.ActivityType.Name == "Commit" {
+		if info.ActivityType.Name == "Commit" && (corrected(err) != nil || err != nil && strings.Contains(err.Error(), "Artifact")) {
 			p.refused++
 		}
 		if err == nil {

@@ -79,6 +79,8 @@ type Carry struct {
 	// has paused.
 	Failures []Failing `json:"failures,omitempty"`
 	Stuck    *Failing  `json:"stuck,omitempty"`
+	// DoneAgain is one more than the iteration that is done again because an artifact of it was damaged.
+	DoneAgain int `json:"done_again,omitempty"`
 	// SnapshotNow says that the next commit has a snapshot.
 	SnapshotNow bool `json:"snapshot_now,omitempty"`
 	// Adopt is an adoption that is asked for and not done; Wants is the fingerprint that a
@@ -202,6 +204,8 @@ func (t *train) run(ctx workflow.Context, input json.RawMessage, again bool) err
 			}
 		} else if of := corrected(err); of != nil {
 			t.pauseBy(ctx, of)
+		} else if damage := t.damaged(err); damage != "" {
+			t.doAgain(ctx, damage)
 		} else if err != nil && !errors.Is(err, errLongHistory) && !errors.Is(err, errCommanded) {
 			return err
 		}
