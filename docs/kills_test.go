@@ -1,0 +1,67 @@
+package docs
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// killed are the records of docs/kills, as `make chaos` with -part and -record leaves them, but for the list of all kills.
+type killed struct {
+	Part       string         `json:"part"`
+	Seed       uint64         `json:"seed"`
+	Kills      int            `json:"kills"`
+	Inside     int            `json:"inside"`
+	Presets    int            `json:"presets"`
+	Runs       int            `json:"runs"`
+	Seconds    int            `json:"seconds"`
+	ByActivity map[string]int `json:"by_activity"`
+	ByRole     map[string]int `json:"by_role"`
+}
+
+// The table of kills in the page of benchmarks is that of the records.
+func TestKills(t *testing.T) {
+	files, err := filepath.Glob("kills/*.json")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	all := killed{Part: "all", ByActivity: map[string]int{}, ByRole: map[string]int{}}
+	page := read(t, "benchmarks.md")
+	row := func(k killed, seed string) string {
+		return fmt.Sprintf("| %s | %s | %d | %d | %d | %d | %d min %d s |", k.Part, seed, k.Presets, k.Kills, k.Inside, k.Runs, k.Seconds/60, k.Seconds%60)
+	}
+	for _, file := range files {
+		var k killed
+		require.NoError(t, json.Unmarshal([]byte(read(t, file)), &k))
+		require.Contains(t, page, row(k, fmt.Sprint(k.Seed)))
+		all.Kills, all.Inside, all.Runs, all.Presets, all.Seconds = all.Kills+k.Kills, all.Inside+k.Inside, all.Runs+k.Runs, all.Presets+k.Presets, all.Seconds+k.Seconds
+		for name, n := range k.ByActivity {
+			all.ByActivity[name] += n
+		}
+		for name, n := range k.ByRole {
+			all.ByRole[name] += n
+		}
+	}
+	require.Contains(t, page, row(all, ""))
+	require.Contains(t, page, "By activity: "+most(all.ByActivity)+".")
+	require.Contains(t, page, "By what the process served: "+most(all.ByRole)+".")
+}
+
+// most lists counts, the largest first.
+func most(counts map[string]int) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		if counts[a] != counts[b] {
+			return counts[b] - counts[a]
+		}
+		return strings.Compare(a, b)
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s %d", name, counts[name])
+	}
+	return strings.Join(names, ", ")
+}
