@@ -32,7 +32,11 @@ type cached struct {
 // cacheShare is the part of the limit that one body may take at most.
 const cacheShare = 8
 
-// NewCache puts a cache of at most limit bytes before a store. A body of more
+// cacheBodies is how many bodies are kept at most: those of some iterations of many runs. What was written long ago is not read again, and a
+// run with small artifacts would fill the memory for hours.
+const cacheBodies = 1024
+
+// NewCache puts a cache of at most limit bytes, and of cacheBodies, before a store. A body of more
 // than an eighth of it is not kept.
 func NewCache(s Store, limit int64) *Cache {
 	return &Cache{Store: s, limit: limit, order: list.New(), at: map[Ref]*list.Element{}}
@@ -101,7 +105,7 @@ func (c *Cache) keep(ref Ref, body []byte) {
 		return
 	}
 	c.at[ref] = c.order.PushFront(&cached{ref: ref, body: bytes.Clone(body)})
-	for c.bytes += size; c.bytes > c.limit; {
+	for c.bytes += size; c.bytes > c.limit || c.order.Len() > cacheBodies; {
 		old := c.order.Remove(c.order.Back()).(*cached)
 		delete(c.at, old.ref)
 		c.bytes -= int64(len(old.body))

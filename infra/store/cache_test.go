@@ -52,6 +52,27 @@ func TestCacheKeepsWhatWasWrittenOrRead(t *testing.T) {
 	require.Equal(t, 1, below.opened)
 }
 
+// Of many small bodies the newest are kept: a run of days needs no more memory than one of an hour.
+func TestCacheKeepsTheNewest(t *testing.T) {
+	ctx := context.Background()
+	below := &countedStore{Store: store.NewMemory()}
+	c := store.NewCache(below, 1<<30)
+	var refs []store.Ref
+	for i := range 1100 {
+		ref, err := store.PutArtifact(ctx, c, "runs/a", fmt.Sprint(i), "bin", []byte(fmt.Sprint("body ", i)))
+		require.NoError(t, err)
+		refs = append(refs, ref)
+	}
+	for _, ref := range refs[1100-1024:] {
+		_, err := store.GetArtifact(ctx, c, ref)
+		require.NoError(t, err)
+	}
+	require.Zero(t, below.opened)
+	_, err := store.GetArtifact(ctx, c, refs[1100-1025])
+	require.NoError(t, err)
+	require.Equal(t, 1, below.opened)
+}
+
 func TestCacheNeverAnswersForTheBucket(t *testing.T) {
 	ctx := context.Background()
 	below := store.NewMemory()
