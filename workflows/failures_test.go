@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,8 @@ import (
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -68,4 +71,40 @@ func TestStepTimesOutOnce(t *testing.T) {
 	require.Equal(t, 1, p.result().LostDevices)
 	require.Equal(t, 2, p.opened)
 	require.Equal(t, manifests(undisturbed(t, s)), manifests(s.commits))
+}
+
+// A step that runs too long in a row gets twice the time each time, up to a bound. A worker that lives is no lost device, but the step
+// counts: in the end the run pauses.
+func TestSlowStepGetsMoreTime(t *testing.T) {
+	s := &stage{plan: testPlan(), base: true, errors: map[string][]error{}}
+	for range 6 {
+		s.errors["Score"] = append(s.errors["Score"], temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil))
+	}
+	s.plan.StepFailures = 6
+	p := newPlay(t, s)
+	for n := 2; n <= 8; n++ {
+		p.again[n] = true
+	}
+	var limits []time.Duration
+	p.tell = func(info *activity.Info, _ converter.EncodedValues) {
+		if info.ActivityType.Name == "Score" {
+			limits = append(limits, info.Deadline.Sub(info.StartedTime).Round(time.Second))
+		}
+	}
+	var paused Status
+	p.RegisterDelayedCallback(func() {
+		paused = p.status()
+		p.send("resume")
+	}, time.Hour)
+	p.train(nil)
+	require.Zero(t, p.result().LostDevices)
+	require.Zero(t, paused.SilentDevices)
+	require.NotNil(t, paused.PausedBy)
+	require.Equal(t, 6, paused.PausedBy.Count)
+	base := limits[0]
+	require.Equal(t, []time.Duration{base, 2 * base, 4 * base, 8 * base, 16 * base, 16 * base, base}, limits[:7])
+	require.Contains(t, paused.PausedBy.Error, fmt.Sprintf("time limit of %s, which follows from limits.activity_seconds", 16*base))
+	for _, c := range s.commits {
+		require.Zero(t, c.Lost)
+	}
 }

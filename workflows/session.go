@@ -148,15 +148,16 @@ func (s *session) close() {
 func (t *train) onSession(ctx workflow.Context, s *session) steps.Runner {
 	return func(r steps.Routing, summary string, input, result any) error {
 		begun := workflow.Now(ctx)
-		err := s.run(ctx, r, summary, input, result)
+		err := s.run(ctx, r, summary, t.patience(stepName(r, summary)), input, result)
 		t.measured(ctx, s, r, summary, begun, result, err)
 		return err
 	}
 }
 
 // run executes a device activity inside the session. The error is errDeviceLost if
-// another session can continue, and the workflow's own if it is cancelled.
-func (s *session) run(ctx workflow.Context, r steps.Routing, summary string, input, result any) error {
+// another session can continue, and the workflow's own if it is cancelled. The activity may run
+// so many times as long as usual.
+func (s *session) run(ctx workflow.Context, r steps.Routing, summary string, times int, input, result any) error {
 	failed := func(kind, format string, args ...any) error {
 		return &failure{step: stepName(r, summary), kind: kind, text: fmt.Sprintf(format, args...)}
 	}
@@ -164,6 +165,7 @@ func (s *session) run(ctx workflow.Context, r steps.Routing, summary string, inp
 		return failed(kindSessionLost, sessionLost)
 	}
 	o := options(r, summary, s.bound, s.heartbeat)
+	o.StartToCloseTimeout *= time.Duration(times)
 	o.RetryPolicy.NonRetryableErrorTypes = append(slices.Clone(activities.NonRetryable), tooLong)
 	actx := workflow.WithActivityOptions(s.work, o)
 	err := workflow.ExecuteActivity(actx, r.Name, input).Get(ctx, result)
@@ -193,7 +195,7 @@ func (s *session) run(ctx workflow.Context, r steps.Routing, summary string, inp
 		if late.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START {
 			return failed(kindSessionLost, "no worker began it")
 		}
-		return failed(kindTimedOut, "it ran longer than its time limit, which follows from limits.activity_seconds (%d)", s.bound)
+		return failed(kindTimedOut, "it ran longer than its time limit of %s, which follows from limits.activity_seconds (%d)", o.StartToCloseTimeout, s.bound)
 	}
 	return err
 }

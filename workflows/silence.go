@@ -11,12 +11,14 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 )
 
-// SilentSession is a session that was lost by silence, until the next one tells whether its worker lives.
+// SilentSession is a session that was lost by silence, or in a step that ran too long, until the next one tells whether its worker lives.
 type SilentSession struct {
 	// Worker names the worker's process.
 	Worker string `json:"worker"`
 	// Step is the step that ran.
 	Step string `json:"step"`
+	// Late says that the worker was not silent, but the step ran too long.
+	Late bool `json:"late,omitempty"`
 }
 
 // The wait before another session is asked for, after the second silence of a worker in a row: the machine has too
@@ -29,17 +31,29 @@ const (
 // worker names the process that serves the session: the queue of its own that it has.
 func (s *session) worker() string { return string(s.info.GetRecreateToken()) }
 
-// lostBySilence notes a session that was lost by silence. err is what ended the session.
+// mostPatience is how many times longer than usual a step may run that has run too long before.
+const mostPatience = 16
+
+// patience is how many times longer than usual a step may run: after each time in a row that it has run too long, twice as long. It
+// may have less of a processor than before, and a step that hangs pauses the run all the same.
+func (t *train) patience(step string) int {
+	if of := t.failing(step); of != nil && of.Kind == kindTimedOut {
+		return min(1<<min(of.Count, 10), mostPatience)
+	}
+	return 1
+}
+
+// lostBySilence notes a session that was lost by silence, or by a step that ran too long. err is what ended the session.
 func (t *train) lostBySilence(s *session, err error) {
 	t.Silence = nil
 	var f *failure
-	if errors.As(err, &f) && f.kind == kindSessionLost {
-		t.Silence = &SilentSession{Worker: s.worker(), Step: f.step}
+	if errors.As(err, &f) && (f.kind == kindSessionLost || f.kind == kindTimedOut) {
+		t.Silence = &SilentSession{Worker: s.worker(), Step: f.step, Late: f.kind == kindTimedOut}
 	}
 }
 
-// heard tells silence from loss when a session opens. If the process that was lost answers, then no device was lost and none is
-// broken: the loss is taken back, and does not count towards limits.step_failures.
+// heard tells silence from loss when a session opens. If the process that was lost answers, then no device was lost: the loss is taken
+// back, and silence does not count towards limits.step_failures. A step that ran too long does, since it may run too long again.
 func (t *train) heard(s *session) {
 	lost := t.Silence
 	t.Silence = nil
@@ -47,10 +61,13 @@ func (t *train) heard(s *session) {
 		return
 	}
 	t.LostDevices--
-	t.SilentDevices++
 	if t.Current != nil && t.Current.Lost > 0 {
 		t.Current.Lost--
 	}
+	if lost.Late {
+		return
+	}
+	t.SilentDevices++
 	if of := t.failing(lost.Step); of != nil {
 		of.Count--
 		of.Silent++

@@ -63,7 +63,7 @@ type Carry struct {
 	Metrics     activities.Metrics   `json:"metrics,omitempty"`
 	LostDevices int                  `json:"lost_devices"`
 	// SilentDevices counts sessions that were lost by silence while their worker lived, and Silence is the last
-	// lost one, of which that is not known yet.
+	// lost one, of which it is not known yet whether it lives.
 	SilentDevices int            `json:"silent_devices,omitempty"`
 	Silence       *SilentSession `json:"silence,omitempty"`
 	Recomputed    int            `json:"recomputed"`

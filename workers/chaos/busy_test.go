@@ -51,14 +51,15 @@ func TestBusy(t *testing.T) {
 			continue // the machine is busy
 		}
 		require.Nil(t, s.PausedBy, "the run has paused by itself")
-		require.Zero(t, s.LostDevices, "a living worker was called lost")
+		// One that was silent counts as lost until its worker is heard again, or another takes its place.
+		require.LessOrEqual(t, s.LostDevices, 1, "a living worker was called lost")
 		if time.Since(said) > time.Minute {
 			said = time.Now()
 			t.Logf("%s: %s, iteration %d; silent workers %d; load %.1f at most", time.Since(began).Round(time.Second), s.Phase, s.Iteration, s.SilentDevices, most)
 		}
 	}
 	require.GreaterOrEqual(t, most, float64(busyLoad), "the machine was not that busy")
-	s := l.reaches(chaosRun, "an answer", func(workflows.Status) bool { return true })
+	s := l.reaches(chaosRun, "no lost device", func(s workflows.Status) bool { return s.LostDevices == 0 })
 	require.Positive(t, s.Iteration, "it trained")
 	t.Logf("%s at a load of up to %.1f: %d iterations, %d silent workers, %d lost devices, no pause", *busy, most, s.Iteration, s.SilentDevices, s.LostDevices)
 }
