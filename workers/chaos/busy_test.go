@@ -18,7 +18,7 @@ import (
 // busy is how long TestBusy trains on a machine that does other work.
 var busy = flag.Duration("busy", 0, "how long TestBusy trains beside programs that take all processors, as 30m")
 
-// busyLoad is how many programs run beside it, each with all it can get of a processor.
+// busyLoad is how many programs run beside it, each with all it can get of a processor, at the worker's priority.
 const busyLoad = 30
 
 // TestBusy trains beside thirty programs that take all processors, as a person's dev stack beside a build: the run never
@@ -35,6 +35,7 @@ func TestBusy(t *testing.T) {
 		cmd := exec.Command("sh", "-c", "while :; do :; done")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		require.NoError(t, cmd.Start())
+		require.NoError(t, syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, niceness)) // as the worker
 		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	}
 	l.start(chaosRun, preset(t, "bandit-demo", map[string]any{"iterations": 100_000, "snapshot": map[string]any{"every": 10, "retain": 2}}))
