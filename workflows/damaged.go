@@ -13,9 +13,9 @@ import (
 	"github.com/reprise-rl/reprise/workflows/iteration"
 )
 
-// damaged is what err says of an artifact of the running iteration, or of the rollout that is made beside it, which is damaged or gone in the
-// bucket; "" for other errors. No manifest names it yet, so that the steps that made it can write it again. It is "" too for an iteration
-// that was done again for it before: doing it again has not helped.
+// damaged is what err says of an artifact of the running iteration, or of the rollout that is made beside it, which is
+// damaged or gone in the bucket; "" for other errors. No manifest names it yet, so that the steps that made it can write it
+// again. It is "" too for an iteration that was done again for it before: doing it again has not helped.
 func (t *train) damaged(err error) string {
 	var app *temporal.ApplicationError
 	if !errors.As(err, &app) || t.Current == nil || t.DoneAgain == t.Next+1 {

@@ -32,8 +32,8 @@ type cached struct {
 // cacheShare is the part of the limit that one body may take at most.
 const cacheShare = 8
 
-// cacheBodies is how many bodies are kept at most: those of some iterations of many runs. What was written long ago is not read again, and a
-// run with small artifacts would fill the memory for hours.
+// cacheBodies is how many bodies are kept at most: those of some iterations of many runs. What was written long ago is not
+// read again, and a run with small artifacts would fill the memory for hours.
 const cacheBodies = 1024
 
 // NewCache puts a cache of at most limit bytes, and of cacheBodies, before a store. A body of more
