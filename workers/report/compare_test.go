@@ -120,6 +120,7 @@ func fits(b *tab, on screen) {
 	b.t.Helper()
 	require.LessOrEqual(b.t, eval[int64](b, "document.documentElement.scrollWidth"), on.width, "nothing is wider than the screen")
 	require.Empty(b.t, eval[string](b, `[...document.querySelectorAll('main *')].filter(e => e.offsetParent && !e.closest('.scroll, nav, pre, .plot') && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.tagName + ' ' + e.textContent.slice(0, 40)).join('; ')`), "nothing pokes out")
+	require.True(b.t, eval[bool](b, `[...document.querySelectorAll('nav')].every(e => e.scrollWidth <= e.clientWidth)`), "the bar shows all its links")
 	require.True(b.t, eval[bool](b, `[...document.querySelectorAll('.scroll')].every(e => e.getBoundingClientRect().right <= document.querySelector('nav').getBoundingClientRect().right)`), "no table is seen beside the bar")
 	if on.width > 1000 {
 		require.Empty(b.t, eval[string](b, `[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.closest('section').id).join(' ')`), "no table is cut")
