@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// killed are the records of docs/kills, as `make chaos` with -part and -record leaves them, but for the list of all kills.
+// killed is a record of docs/kills: what `make chaos` with -part and -record writes, without the list of all kills.
 type killed struct {
 	Part       string         `json:"part"`
 	Seed       uint64         `json:"seed"`
@@ -25,7 +25,7 @@ type killed struct {
 	ByRole     map[string]int `json:"by_role"`
 }
 
-// The table of kills in the page of benchmarks is that of the records.
+// The page of benchmarks shows the kills that the records of docs/kills have.
 func TestKills(t *testing.T) {
 	files, err := filepath.Glob("kills/*.json")
 	require.NoError(t, err)

@@ -29,30 +29,26 @@ func TestDamagedAtEveryPlace(t *testing.T) {
 		if places["Step"] == 0 {
 			continue // nothing is stored of an iteration
 		}
-		key := store.IterationDir(testRun, 0, of) + "/turn-1.generate.0123456789abcdef.parquet"
-		damaged := func(kind, key string) error {
-			return temporal.NewNonRetryableApplicationError("get bucket/"+key+": not what its digest says", kind, nil)
-		}
 		t.Run(fmt.Sprintf("%s %d", name, n), func(t *testing.T) {
 			for _, kind := range []string{activities.KindArtifactAltered, activities.KindArtifactMissing} {
 				s := everything()
 				s.attributes = true
-				s.errors = map[string][]error{name: append(make([]error, n-1), damaged(kind, key))}
+				s.errors = map[string][]error{name: append(make([]error, n-1), damagedIn(of, kind))}
 				p := newPlay(t, s)
 				p.train(nil)
 				p.result()
 				require.Equal(t, want, manifests(s.commits))
 				require.Equal(t, p.opened, p.closed)
 				require.Zero(t, p.status().LostDevices)
-				warning := fmt.Sprintf("iteration %d is done again, since an artifact of it was damaged or gone: get bucket/%s", of, key)
+				warning := fmt.Sprintf("iteration %d is done again, since an artifact of it was damaged or gone: get bucket/%s", of, damagedKey(of))
 				require.Len(t, p.status().Warnings, 1)
 				require.Contains(t, p.status().Warnings[0], warning)
 			}
 		})
 	}
 	for name, errs := range map[string][]error{
-		"twice":     {damagedIn(0), damagedIn(0)},
-		"committed": append(make([]error, places["Score"]-1), damagedIn(0)),
+		"twice":     {damagedIn(0, activities.KindArtifactAltered), damagedIn(0, activities.KindArtifactAltered)},
+		"committed": append(make([]error, places["Score"]-1), damagedIn(0, activities.KindArtifactAltered)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := everything()
@@ -64,7 +60,11 @@ func TestDamagedAtEveryPlace(t *testing.T) {
 	}
 }
 
-func damagedIn(iteration int) error {
-	return temporal.NewNonRetryableApplicationError("get bucket/"+store.IterationDir(testRun, 0, iteration)+"/turn-1.x.parquet: not what its digest says",
-		activities.KindArtifactAltered, nil)
+func damagedKey(iteration int) string {
+	return store.IterationDir(testRun, 0, iteration) + "/turn-1.generate.0123456789abcdef.parquet"
+}
+
+// damagedIn is what a step says that finds an artifact of an iteration damaged or gone.
+func damagedIn(iteration int, kind string) error {
+	return temporal.NewNonRetryableApplicationError("get bucket/"+damagedKey(iteration)+": not what its digest says", kind, nil)
 }

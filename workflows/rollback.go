@@ -105,7 +105,7 @@ func (t *train) rollBack(ctx workflow.Context) error {
 	t.Branch, t.Next, t.State, t.Metrics, t.Snapshot = t.Branch+1, version, head.State, head.Metrics, head.Snapshot
 	t.Last = head.Last // else what the old branch has measured would count as the new one's
 	t.Head, t.Current, t.Opened, t.RollTo = head.Carried(), nil, opened, nil
-	t.Failures = nil // of steps that are left behind
+	t.Failures, t.DoneAgain = nil, 0 // of steps and iterations that are left behind
 	// A branch begins with a rollout of its own.
 	t.Head.Rolled, t.Head.NextRollout = nil, nil
 	t.show(ctx, fmt.Sprintf("rolled back to iteration %d", to.Iteration))

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 )
 
-// SilentSession is a session that was lost by silence, or in a step that ran too long, until the next one tells whether its worker lives.
-type SilentSession struct {
+// LostSession is a session that was lost by silence, or in a step that ran too long, until the next one tells whether its worker lives.
+type LostSession struct {
 	// Worker names the worker's process.
 	Worker string `json:"worker"`
 	// Step is the step that ran.
@@ -43,20 +43,20 @@ func (t *train) patience(step string) int {
 	return 1
 }
 
-// lostBySilence notes a session that was lost by silence, or by a step that ran too long. err is what ended the session.
-func (t *train) lostBySilence(s *session, err error) {
-	t.Silence = nil
+// noteLoss notes a session that was lost by silence, or by a step that ran too long. err is what ended the session.
+func (t *train) noteLoss(s *session, err error) {
+	t.LostSession = nil
 	var f *failure
 	if errors.As(err, &f) && (f.kind == kindSessionLost || f.kind == kindTimedOut) {
-		t.Silence = &SilentSession{Worker: s.worker(), Step: f.step, Late: f.kind == kindTimedOut}
+		t.LostSession = &LostSession{Worker: s.worker(), Step: f.step, Late: f.kind == kindTimedOut}
 	}
 }
 
 // heard tells silence from loss when a session opens. If the process that was lost answers, then no device was lost: the loss is taken
 // back, and silence does not count towards limits.step_failures. A step that ran too long does, since it may run too long again.
 func (t *train) heard(s *session) {
-	lost := t.Silence
-	t.Silence = nil
+	lost := t.LostSession
+	t.LostSession = nil
 	if lost == nil || lost.Worker != s.worker() {
 		return
 	}

@@ -62,12 +62,12 @@ type Carry struct {
 	Last        *store.EvaluationRef `json:"last,omitempty"`
 	Metrics     activities.Metrics   `json:"metrics,omitempty"`
 	LostDevices int                  `json:"lost_devices"`
-	// SilentDevices counts sessions that were lost by silence while their worker lived, and Silence is the last
+	// SilentDevices counts sessions that were lost by silence while their worker lived, and LostSession is the last
 	// lost one, of which it is not known yet whether it lives.
-	SilentDevices int            `json:"silent_devices,omitempty"`
-	Silence       *SilentSession `json:"silence,omitempty"`
-	Recomputed    int            `json:"recomputed"`
-	Warnings      []string       `json:"warnings,omitempty"`
+	SilentDevices int          `json:"silent_devices,omitempty"`
+	LostSession   *LostSession `json:"lost_session,omitempty"`
+	Recomputed    int          `json:"recomputed"`
+	Warnings      []string     `json:"warnings,omitempty"`
 	// Costs are what the run has cost by device kind.
 	Costs costs `json:"costs,omitzero"`
 	// Rebuilding is how long rebuilding the policy takes, as far as it was measured.
@@ -388,7 +388,7 @@ func (t *train) withDevice(ctx workflow.Context) (err error) {
 	t.heard(s)
 	defer func() {
 		t.leaves(ctx, s, err)
-		t.lostBySilence(s, err)
+		t.noteLoss(s, err)
 		s.close()
 	}()
 	if err := t.warmStart(ctx, s); err != nil || t.Run.Base.Digest == "" {
