@@ -29,6 +29,7 @@ const (
 	KindCasesTooNarrow   = "CasesTooNarrow" // an environment shows wider observations than its Cases
 	KindDeviceFailed     = "DeviceFailed"   // the device is gone, poisoned or stuck: its worker ends
 	KindDeviceTooSmall   = "DeviceTooSmall" // the device has less memory than the run is made for
+	KindNotExact         = "NotExact"       // the sampler's log-probs are not the trainer's on this device, which policy.exact asks for
 	KindNotFree          = "NotFree"        // a worker that was asked to help has work of its own
 	KindRemoved          = "Removed"        // a person has removed the run, the sweep or the evaluation of this id
 )
@@ -38,7 +39,7 @@ var NonRetryable = []string{
 	KindSpecInvalid, KindSpecDiffers, KindModelInvalid, KindDivergence, KindArtifactAltered,
 	KindArtifactMissing, KindStoreRefused, KindStoreDenied, KindNoBucket,
 	KindStateDiffers, KindProgramsDiffer, KindNotResident, KindDraining, KindInvalid, KindNotFound,
-	KindOutOfMemory, KindDeviceFailed, KindDeviceTooSmall, KindCasesTooNarrow, KindEnvironment, KindEnvironmentBroke,
+	KindOutOfMemory, KindDeviceFailed, KindDeviceTooSmall, KindCasesTooNarrow, KindEnvironment, KindEnvironmentBroke, KindNotExact,
 	KindNotFree, KindRemoved,
 }
 
@@ -59,6 +60,7 @@ var (
 	ErrDeviceFailed   = errors.New("device has failed")
 	ErrDeviceTooSmall = errors.New("device has too little memory for the run")
 	ErrEnvironment    = errors.New("the environment cannot be used")
+	ErrNotExact       = errors.New("the sampler's log-probs are not the trainer's on this device")
 	// ErrNotFree is a worker that was asked for a block while it has work of its own: the block goes elsewhere.
 	ErrNotFree = errors.New("worker is not free")
 	// ErrEnvironmentBroke is a foreign environment that broke in too many episodes. Nothing of the turn is

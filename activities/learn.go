@@ -76,6 +76,9 @@ type CreditInput struct {
 // learns from; nil is all of it.
 func (in CreditInput) Of(selected SelectResult, part *store.RolloutRef) CreditInput {
 	in.Trajectories, in.Tables, in.Rollout = selected.Trajectories, in.Tables.With(selected.Tables), part
+	if selected.Scored != nil {
+		in.Scores = &selected.Scored.Scores
+	}
 	return in
 }
 

@@ -100,6 +100,8 @@ type Plan struct {
 	StopSuccess spec.StopSuccess `json:"stop_success,omitzero"`
 	// Lag is 1 if a version makes the rollout of the next iteration before its update, and 0 if not.
 	Lag int `json:"lag,omitempty"`
+	// ScoredBySampler says that no step scores rows: Select takes the sampler's log-probs.
+	ScoredBySampler bool `json:"scored_by_sampler,omitempty"`
 	// EvaluateEvery is in iterations; 0 is never. Suites are what is measured.
 	EvaluateEvery int         `json:"evaluate_every,omitempty"`
 	Suites        []PlanSuite `json:"suites,omitempty"`

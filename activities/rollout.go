@@ -148,7 +148,7 @@ type SelectInput struct {
 	// the selection ranks by exact entropies. Scores are then its table, for the selection itself.
 	Everything bool       `json:"everything,omitempty"`
 	Scores     *store.Ref `json:"scores,omitempty"`
-	// Credit asks Select to compute the advantages too; it is set if the rows are scored already.
+	// Credit asks Select to compute the advantages too; it is set if the rows are scored already, or by the sampler.
 	// Select adds what it has selected (CreditInput.Of).
 	Credit *CreditInput `json:"credit,omitempty"`
 }
@@ -166,6 +166,8 @@ type SelectResult struct {
 	// Parts are the rows for each of the iterations that learn from the rollout;
 	// absent if there is one.
 	Parts []int `json:"parts,omitempty"`
+	// Scored is the scores of the selected rows where they are the sampler's (Plan.ScoredBySampler).
+	Scored *ScoreResult `json:"scored,omitempty"`
 	// Credited is the answer to SelectInput.Credit; nil if nothing is due (CreditInput.Due), or if
 	// the host worker is of an earlier release, and then Credit follows as a step of its own.
 	Credited  *CreditResult `json:"credited,omitempty"`

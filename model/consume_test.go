@@ -152,7 +152,7 @@ func TestUpdateNeedsNoSecondState(t *testing.T) {
 			require.GreaterOrEqual(t, m.Inputs, 4*tensor)
 			require.LessOrEqual(t, m.Outputs-m.Aliases+m.Temporary, int64(4096), "apply %s", ts.Name)
 			m = memoryOf(t, p.progs[p.named(kindSquare)][i].exec)
-			require.LessOrEqual(t, m.Outputs-m.Aliases+m.Temporary, int64(4096), "square %s", ts.Name)
+			require.LessOrEqual(t, m.Outputs-m.Aliases+m.Temporary, tensor/16+4096, "square %s", ts.Name)
 			m = memoryOf(t, p.progs[p.named(kindFill)][i].exec)
 			require.LessOrEqual(t, m.Temporary, int64(4096), "fill %s", ts.Name)
 			m = memoryOf(t, p.progs[p.named(kindFingerprint)][i].exec)

@@ -61,7 +61,9 @@ func (p *core) addBundled(k kind, of []bundle, key programKey, build func(Tensor
 
 // microBatchKey is the key of the programs for micro-batches.
 func (p *core) microBatchKey() programKey {
-	return programKey{dtype: p.net.dtype, rows: p.sh.MicroBatch, tokens: p.sh.Sequence, limits: p.net.limits, keep: p.sh.Keep}
+	return programKey{
+		dtype: p.net.dtype, rows: p.sh.MicroBatch, tokens: p.sh.Sequence, limits: p.net.limits, keep: p.sh.Keep, exact: p.sh.Exact,
+	}
 }
 
 // uploadLegal uploads the legal ids, of which a critic has none.

@@ -318,7 +318,7 @@ func threadNiceness() (int, error) {
 // use AVX-512, where a processor has it: so machines of other processors may compute other
 // bits, and the processor is part of the fingerprint. On CUDA they allow only deterministic
 // kernels and switch off autotuning, which chooses kernels by measured time.
-const pinnedFlags = "--xla_cpu_max_isa=AVX2 --xla_gpu_deterministic_ops=true --xla_gpu_autotune_level=0"
+const pinnedFlags = "--xla_cpu_max_isa=AVX2 --xla_cpu_experimental_ynn_fusion_type=-reduce --xla_gpu_deterministic_ops=true --xla_gpu_autotune_level=0"
 
 // cudaFlags are pinned besides for CUDA. With products by Triton an update of Qwen2.5-0.5B's shape took
 // 4.8 GB more on an H100, and was 2 % faster (docs/gpu.md).

@@ -19,7 +19,7 @@ func TestMergeFlags(t *testing.T) {
 		want  string
 	}{
 		{nil, ""},
-		{[]string{pinnedFlags}, "--xla_cpu_max_isa=AVX2 --xla_gpu_autotune_level=0 --xla_gpu_deterministic_ops=true"},
+		{[]string{pinnedFlags}, "--xla_cpu_experimental_ynn_fusion_type=-reduce --xla_cpu_max_isa=AVX2 --xla_gpu_autotune_level=0 --xla_gpu_deterministic_ops=true"},
 		{[]string{"--b=1 --a", "--b=2\n  --c=x=y"}, "--a --b=2 --c=x=y"},
 	} {
 		got, err := mergeFlags(c.lists...)

@@ -27,7 +27,7 @@ import (
 // micro-batches), or lowers other programs. A worker of another version serves another
 // queue, so a run never meets programs that are not its own. TestProgramsOfNumerics holds
 // the programs' hashes.
-const Numerics = 4
+const Numerics = 5
 
 // Fingerprint identifies everything that a policy's bits depend on, except its programs
 // (see Programs.Hashes). All work of a run goes to devices of one fingerprint. The JSON

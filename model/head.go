@@ -31,7 +31,8 @@ type head struct {
 
 // products computes the logits of h [n, d] before temperature, wide [n, V].
 func (hd head) products(h *graph.Node) *graph.Node {
-	return graph.Dot(h, hd.weight).WithOutputDType(hd.t.wide).General([]int{1}, nil, []int{1}, nil)
+	n := h.Shape().Dimensions[0]
+	return onlyFirst(dot(hd.t.twice(h, 0), hd.weight).WithOutputDType(hd.t.wide).General([]int{1}, nil, []int{1}, nil), 0, n)
 }
 
 // tempered are the logits of products at the temperature, with −Inf for illegal ids.
@@ -57,23 +58,17 @@ func (hd head) oneHot(target *graph.Node) *graph.Node {
 func (hd head) score(x, norm, target *graph.Node) (logProb, entropy, logSum, products *graph.Node) {
 	var lps, ents, sums []*graph.Node
 	for _, c := range hd.t.chunks(x.Shape().Dimensions[0]) {
-		n := c[1] - c[0]
 		part := graph.Slice(x, graph.AxisRange(c[0], c[1]))
 		if len(lps) > 0 {
 			part = hd.t.after(part, lps[len(lps)-1], ents[len(ents)-1])
 		}
 		products = hd.products(hd.t.norm(part, norm))
 		l := hd.tempered(products)
-		top := graph.ReduceMax(l, -1)
-		e := graph.Exp(graph.Sub(l, graph.Reshape(top, n, 1)))
-		sum := graph.ReduceSum(e, -1)
-		logSum := graph.Add(top, graph.Log(sum))
+		d := distributionOf(l)
 		hot := hd.oneHot(graph.Slice(target, graph.AxisRange(c[0], c[1])))
-		chosen := graph.ReduceSum(graph.Where(hot, l, scalar(l, 0)), -1)
-		mean := graph.Div(graph.ReduceSum(graph.Mul(e, graph.Max(l, scalar(l, floor))), -1), sum)
-		lps = append(lps, graph.Sub(chosen, logSum))
-		ents = append(ents, graph.Sub(logSum, mean))
-		sums = append(sums, logSum)
+		lps = append(lps, d.logProb(graph.ReduceSum(graph.Where(hot, l, scalar(l, 0)), -1)))
+		ents = append(ents, d.entropy())
+		sums = append(sums, d.logSum())
 	}
 	return join(lps), join(ents), join(sums), products
 }
@@ -117,12 +112,12 @@ func (hd head) pull(grads gradientNodes, norm *graph.Node, saved saved, target, 
 			graph.Mul(column(byLogProb), graph.Sub(hot, p)),
 			graph.Mul(column(byEntropy), graph.Mul(p, graph.Add(logP, column(entropy)))))
 		dl = t.cast(graph.Mul(dl, hd.inverse))
-		dh := graph.Dot(dl, hd.weight).General([]int{1}, nil, []int{0}, nil)
+		dh := dot(dl, hd.weight).General([]int{1}, nil, []int{0}, nil)
 		dhs = append(dhs, dh)
 		if !grads.has(hd.weight) {
 			continue
 		}
-		dw := graph.Dot(dl, h).WithOutputDType(t.wide).General([]int{0}, nil, []int{0}, nil)
+		dw := dot(dl, h).WithOutputDType(t.wide).General([]int{0}, nil, []int{0}, nil)
 		if dweight == nil {
 			dweight = dw
 		} else {

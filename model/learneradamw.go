@@ -167,13 +167,24 @@ func buildSquare(t TensorShape, n int) builder {
 		sums := make([]*graph.Node, n)
 		for i := range sums {
 			g := in.next(dtypes.Float32, t.Shape...)
-			sums[i] = graph.ReduceAllSum(graph.Mul(g, g))
+			sums[i] = sumOfSquares(g)
 		}
 		if n == 1 {
 			return sums
 		}
 		return []*graph.Node{graph.Stack(sums, 0)}
 	}
+}
+
+// sumOfSquares is that of all numbers of x. First few of them are added up at a time, in one loop with their squares: the compiler makes
+// parts of a longer sum, and holds all squares for that.
+func sumOfSquares(x *graph.Node) *graph.Node {
+	n, few := x.Shape().Size(), maxSum
+	for n%few != 0 {
+		few--
+	}
+	x = graph.Reshape(x, n/few, few)
+	return graph.ReduceAllSum(notNegative(graph.ReduceSum(graph.Mul(x, x), -1)))
 }
 
 // buildApply is the AdamW program of n tensors of one shape. Its inputs are their parameters, their m, their v,

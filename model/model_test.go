@@ -25,7 +25,7 @@ var programs string
 func TestMain(m *testing.M) {
 	flag.Parse()
 	os.Exit(func() int {
-		if *size == "" && flag.Lookup("test.bench").Value.String() == "" {
+		if *size == "" && !*allExact && flag.Lookup("test.bench").Value.String() == "" {
 			if err := os.Setenv("XLA_FLAGS", QuickCompile+" "+os.Getenv("XLA_FLAGS")); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				return 1

@@ -153,3 +153,56 @@ func checkSkip(t *testing.T, before, after *State, loss, norm float64, skipped, 
 		require.NotEqual(t, mark(t, before), mark(t, after))
 	}
 }
+
+// A NaN or an infinity in a row reaches no other row, in either dtype, by the sampler or by the scorer.
+func TestNonFiniteRowStays(t *testing.T) {
+	c := tiny()
+	c.TieEmbeddings = false // the head must not have the NaN
+	const broken, sound = 5, 6
+	legal := slices.Repeat([]bool{true}, c.VocabSize)
+	legal[broken] = false // it is not sampled
+	for _, dtype := range []string{"float32", "bfloat16"} {
+		for _, exact := range []bool{true, false} {
+			sh := tinyShapes
+			sh.ComputeDtype, sh.Exact = dtype, exact
+			p, err := testDevice(t).Programs(c, legal, sh)
+			require.NoError(t, err)
+			defer p.Free()
+			for _, bad := range []float64{math.NaN(), math.Inf(1)} {
+				params := tinyParams(c)
+				require.Equal(t, "model.embed_tokens.weight", c.Tensors()[0].Name)
+				for i := range c.HiddenSize {
+					params.Values[0][broken*c.HiddenSize+i] = float32(bad)
+				}
+				s, err := p.NewState(params)
+				require.NoError(t, err)
+				defer s.Free()
+				rows := randomRows(4, c, sh.GenerateRows, sh.Sequence)
+				for _, row := range rows {
+					for i := range row {
+						if row[i] == broken {
+							row[i] = sound
+						}
+					}
+				}
+				var sampledBy, scoredBy [2][][]float32 // with the NaN and without
+				for i, first := range []int32{broken, sound} {
+					rows[0][0] = first
+					in := GenerateInput{Temperature: 1, IgnoreStop: true, Uniforms: uniforms(3, sh.GenerateRows, sh.MaxNewTokens)}
+					for _, row := range rows {
+						in.Prompts = append(in.Prompts, row[:4])
+					}
+					got, err := p.Sampler.Generate(bg, s, in)
+					require.NoError(t, err)
+					sampledBy[i] = got.LogProbs
+					scoredBy[i], _, err = p.Scorer.Score(bg, s, batchOf(rows[:sh.MicroBatch], 1), 1)
+					require.NoError(t, err)
+				}
+				require.NotEqual(t, sampledBy[0][0], sampledBy[1][0])
+				require.True(t, math.IsNaN(float64(scoredBy[0][0][2])))
+				require.Equal(t, sampledBy[1][1:], sampledBy[0][1:], "%s, exact %v, %v", dtype, exact, bad)
+				require.Equal(t, scoredBy[1][1:], scoredBy[0][1:], "%s, exact %v, %v", dtype, exact, bad)
+			}
+		}
+	}
+}

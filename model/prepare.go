@@ -38,7 +38,8 @@ func (d *Device) Programs(c Config, legal []bool, sh Shapes) (*Programs, error) 
 }
 
 func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Programs, error) {
-	p := programsOf(&core{device: d, c: c, sh: sh, net: network{c: c, dtype: dtypes.Float32, wide: dtypes.Float32, limits: l}})
+	net := network{c: c, dtype: dtypes.Float32, wide: dtypes.Float32, limits: l, exact: sh.Exact}
+	p := programsOf(&core{device: d, c: c, sh: sh, net: net})
 	p.bundles = bundles(c.Tensors(), d.bundled)
 	if sh.ComputeDtype == "bfloat16" {
 		p.net.dtype = dtypes.BFloat16
@@ -170,7 +171,9 @@ func (s *Sampler) prepare() {
 	if sh.GenerateRows == 0 || sh.MaxNewTokens == 0 {
 		return
 	}
-	key := programKey{dtype: s.net.dtype, rows: sh.GenerateRows, tokens: sh.PromptTokens, fresh: sh.MaxNewTokens, limits: s.net.limits}
+	key := programKey{
+		dtype: s.net.dtype, rows: sh.GenerateRows, tokens: sh.PromptTokens, fresh: sh.MaxNewTokens, limits: s.net.limits, exact: sh.Exact,
+	}
 	key.block = sh.BlockRows > 0
 	key.append = sh.Append
 	shared := key

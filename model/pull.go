@@ -38,9 +38,9 @@ func (t network) pullSwiGLU(grads gradientNodes, w layer, a activations, dy *gra
 // pullLinear is the backward pass of linear: from dy [n, out] it computes the derivative by
 // x [n, in].
 func (t network) pullLinear(grads gradientNodes, w linear, x, dy *graph.Node) *graph.Node {
-	dx := graph.Dot(dy, w.weight).General([]int{1}, nil, []int{0}, nil)
+	dx := dot(dy, w.weight).General([]int{1}, nil, []int{0}, nil)
 	if grads.has(w.weight) {
-		grads.add(w.weight, graph.Dot(dy, x).WithOutputDType(t.wide).General([]int{0}, nil, []int{0}, nil))
+		grads.add(w.weight, dot(dy, x).WithOutputDType(t.wide).General([]int{0}, nil, []int{0}, nil))
 	}
 	if w.bias != nil && grads.has(w.bias) {
 		grads.add(w.bias, graph.ReduceSum(t.widen(dy), 0))
@@ -50,11 +50,11 @@ func (t network) pullLinear(grads gradientNodes, w linear, x, dy *graph.Node) *g
 	}
 	x, dy = t.widen(x), t.widen(dy)
 	scale := scalar(x, float32(t.c.LoRA.Scale()))
-	low := graph.Mul(graph.Dot(x, w.a).General([]int{1}, nil, []int{1}, nil), scale)
-	dlow := graph.Mul(graph.Dot(dy, w.b).General([]int{1}, nil, []int{0}, nil), scale)
-	grads.add(w.a, graph.Dot(dlow, x).General([]int{0}, nil, []int{0}, nil))
-	grads.add(w.b, graph.Dot(dy, low).General([]int{0}, nil, []int{0}, nil))
-	return t.cast(graph.Add(t.widen(dx), graph.Dot(dlow, w.a).General([]int{1}, nil, []int{0}, nil)))
+	low := graph.Mul(dot(x, w.a).General([]int{1}, nil, []int{1}, nil), scale)
+	dlow := graph.Mul(dot(dy, w.b).General([]int{1}, nil, []int{0}, nil), scale)
+	grads.add(w.a, dot(dlow, x).General([]int{0}, nil, []int{0}, nil))
+	grads.add(w.b, dot(dy, low).General([]int{0}, nil, []int{0}, nil))
+	return t.cast(graph.Add(t.widen(dx), dot(dlow, w.a).General([]int{1}, nil, []int{0}, nil)))
 }
 
 // pullNorm is the backward pass of norm: from dy [n, d] it computes the derivative by x, wide.
@@ -124,15 +124,16 @@ func (t network) pullCausal(w layer, a activations, dattended *graph.Node, s seq
 			qb, dsb = t.after(qb, before...), t.after(dsb, before...)
 		}
 		kb, vb := graph.SliceAxis(k, 2, graph.AxisRange(0, b.to)), graph.SliceAxis(v, 2, graph.AxisRange(0, b.to))
-		p := graph.Reshape(t.attention(qb, kb, b), rows, kv, group*n, b.to)
+		p := t.softmax(t.scores(graph.Reshape(qb, rows, kv, group, n, hd), kb, b.before(q.Graph(), b.to)))
+		p = graph.Reshape(p, rows, kv, group*n, b.to)
 		heads := []int{0, 1}
-		dvb := graph.Dot(t.cast(p), dob).General([]int{2}, heads, []int{2}, heads)
-		dp := t.widen(graph.Dot(dsb, vb).General([]int{3}, heads, []int{3}, heads))
+		dvb := dot(t.cast(p), dob).General([]int{2}, heads, []int{2}, heads)
+		dp := t.widen(dot(dsb, vb).General([]int{3}, heads, []int{3}, heads))
 		// The sum over keys of p·dp is that over the head's numbers of output and derivative.
 		along := graph.ReduceSum(graph.Mul(t.widen(ob), t.widen(dsb)), -1)
 		ds := t.cast(graph.Mul(p, graph.Sub(dp, graph.Reshape(along, rows, kv, group*n, 1))))
-		dqb := graph.Dot(ds, kb).General([]int{3}, heads, []int{2}, heads)
-		dkb := graph.Dot(ds, qb).General([]int{2}, heads, []int{2}, heads)
+		dqb := dot(ds, kb).General([]int{3}, heads, []int{2}, heads)
+		dkb := dot(ds, qb).General([]int{2}, heads, []int{2}, heads)
 		dqs = append(dqs, graph.Reshape(dqb, rows, kv, group, n, hd))
 		dk, dv = addAhead(dk, dkb, s.tokens), addAhead(dv, dvb, s.tokens)
 	}

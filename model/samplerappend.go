@@ -200,7 +200,7 @@ func (b passRows) lengths() []int32 {
 // appendChunk appends to a chunk of rows, of which the first is at place first of the pass. It
 // replaces the buffers, and counts what the rows have in lengths.
 func (s *Sampler) appendChunk(ctx context.Context, st *State, buffers []compute.Buffer, lengths []int32, b passRows, first int) error {
-	if s.sh.Append.Before < s.sh.PromptTokens {
+	if s.moreRoom() {
 		prog, err := s.program(kindAppendRoom)
 		if err != nil {
 			return err
@@ -270,15 +270,18 @@ func (s *Sampler) appendOnce(st *State, prog *program, buffers []compute.Buffer,
 	return nil
 }
 
+// moreRoom tells whether the contexts have more places than in the turn before.
+func (s *Sampler) moreRoom() bool {
+	return s.net.places(s.sh.Append.Before) < s.net.places(s.sh.PromptTokens)
+}
+
 // buildAppendRoom is the program that widens the keys and values of a chunk of rows from
 // Append.Before to PromptTokens places. The new ones are zero.
 func (s *Sampler) buildAppendRoom(in *inputs) []*graph.Node {
-	c, rows := s.c, s.partRows()
 	var out []*graph.Node
-	for range 2 * c.Layers {
-		kept := in.next(s.net.dtype, rows, c.KVHeads, s.sh.Append.Before, c.HeadDim)
-		room := zeros(in.g, s.net.dtype, rows, c.KVHeads, s.sh.PromptTokens-s.sh.Append.Before, c.HeadDim)
-		out = append(out, graph.Concatenate([]*graph.Node{kept, room}, 2))
+	for i := range 2 * s.c.Layers {
+		kept := in.next(s.net.dtype, s.net.keptDims(i, s.partRows(), s.sh.Append.Before)...)
+		out = append(out, padded(kept, 2, s.net.places(s.sh.PromptTokens)))
 	}
 	return out
 }
@@ -290,11 +293,11 @@ func (s *Sampler) buildAppendRoom(in *inputs) []*graph.Node {
 // memory of the old ones. A token attends to what its row has so far and to the new tokens up to
 // itself.
 func (s *Sampler) buildAppend(in *inputs) []*graph.Node {
-	c, rows, tokens, width := s.c, s.partRows(), s.sh.Append.Tokens, s.sh.PromptTokens
+	c, rows, tokens := s.c, s.partRows(), s.sh.Append.Tokens
 	weights := s.net.weights(in)
 	kept := make([]*graph.Node, 2*c.Layers)
 	for i := range kept {
-		kept[i] = in.donated(i, s.net.dtype, rows, c.KVHeads, width, c.HeadDim)
+		kept[i] = in.donated(i, s.net.dtype, s.net.keptDims(i, rows, s.sh.PromptTokens)...)
 	}
 	ids, start, count := in.next(dtypes.Int32, rows, tokens), in.next(dtypes.Int32, rows), in.next(dtypes.Int32, rows)
 	last := graph.Const(in.g, int32(s.positions-1))
@@ -304,7 +307,7 @@ func (s *Sampler) buildAppend(in *inputs) []*graph.Node {
 		return graph.Reshape(graph.Gather(in.next(dtypes.Float32, s.positions, c.HeadDim/2), position), rows, tokens, c.HeadDim/2)
 	}
 	sequence := sequences{rows, tokens, table(), table()}
-	places := behindKept(start, count, tokens, width)
+	places := behindKept(start, count, tokens, s.net.places(s.sh.PromptTokens))
 
 	x := s.net.embed(weights.embedding, graph.Reshape(ids, rows*tokens))
 	var out []*graph.Node
@@ -357,34 +360,4 @@ func (n newPlaces) put(x, kept *graph.Node) *graph.Node {
 	x = graph.TransposeAllAxes(graph.Reshape(x, n.rows, n.width, heads, dim), 0, 2, 1, 3)
 	fresh := n.fresh
 	return graph.Where(graph.BroadcastToDims(fresh, kept.Shape().Dimensions...), x, kept)
-}
-
-// onKept attends each new token to its row's places up to its own, in blocks of queries. q is
-// [rows, KVHeads, Heads/KVHeads, tokens, HeadDim], k and v are [rows, KVHeads, width, HeadDim] and
-// start is the place of each row's first new token. It returns [rows·tokens, Heads·HeadDim].
-func (t network) onKept(q, k, v, start *graph.Node, s sequences) *graph.Node {
-	kv, group, hd, width := t.c.KVHeads, t.c.Heads/t.c.KVHeads, t.c.HeadDim, k.Shape().Dimensions[2]
-	g := q.Graph()
-	var blocks []*graph.Node
-	for _, b := range t.queryBlocks(s.tokens) {
-		n := b.to - b.from
-		qb := graph.Reshape(graph.SliceAxis(q, 3, graph.AxisRange(b.from, b.to)), s.rows, kv, group*n, hd)
-		if b.from > 0 {
-			qb = t.after(qb, blocks[len(blocks)-1])
-		}
-		w := graph.Reshape(t.scores(qb, k), s.rows, kv, group, n, width)
-		at := shapes.Make(dtypes.Int32, s.rows, 1, 1, n, width)
-		first := graph.BroadcastToShape(graph.Reshape(start, s.rows, 1, 1, 1, 1), at)
-		query := graph.Add(graph.Add(graph.Iota(g, at, 3), graph.Const(g, int32(b.from))), first)
-		seen := graph.GreaterOrEqual(query, graph.Iota(g, at, 4))
-		w = t.softmax(graph.Where(graph.BroadcastToShape(seen, w.Shape()), w, scalar(w, masked)))
-		p := graph.Reshape(t.cast(w), s.rows, kv, group*n, width)
-		o := graph.Dot(p, v).General([]int{3}, []int{0, 1}, []int{2}, []int{0, 1})
-		blocks = append(blocks, graph.Reshape(o, s.rows, kv, group, n, hd))
-	}
-	o := blocks[0]
-	if len(blocks) > 1 {
-		o = graph.Concatenate(blocks, 3)
-	}
-	return graph.Reshape(graph.TransposeAllAxes(o, 0, 3, 1, 2, 4), s.rows*s.tokens, kv*group*hd)
 }

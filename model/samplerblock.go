@@ -20,9 +20,7 @@ import (
 // its keys and values. A row's keys and values do not depend on its place in a prefill, so sharing
 // changes no bit.
 //
-// All slots are at the same step of the block, g, and write their new token at the same place of the
-// caches, PromptTokens + g mod N. A row lives for N steps at most, so it never writes over its own
-// tokens; those of the row before are older than its own step, and it does not see them.
+// What the row before has left in a slot's caches is behind the row's own tokens, which it does not see.
 
 // blockTimes is how many times rows are seated while a row samples all its tokens.
 const blockTimes = 16
@@ -45,19 +43,13 @@ func (s *Sampler) seatRows() int {
 // blockPlaces are the places of a step of a block: each row has its own step, which is the
 // block's less that at which it was seated.
 func (s *Sampler) blockPlaces(g *graph.Graph, v map[string]*graph.Node) places {
-	rows, fresh, width := s.sh.GenerateRows, s.sh.MaxNewTokens, s.sh.PromptTokens
+	rows, fresh := s.sh.GenerateRows, s.sh.MaxNewTokens
 	whole := func(n int) *graph.Node { return graph.Const(g, int32(n)) }
 	own := graph.Sub(v["step"], v["start"]) // [R]
-	turn := graph.Mod(v["step"], whole(fresh))
 	columns := shapes.Make(dtypes.Int32, rows, fresh)
 	now := graph.Equal(graph.Iota(g, columns, 1), graph.BroadcastToShape(graph.Reshape(own, rows, 1), columns))
 	return places{
-		slot: graph.Add(turn, whole(width)), step: own,
-		own: func(place *graph.Node) *graph.Node {
-			// How many steps ago a place from PromptTokens on was written, if it was: 0 is now.
-			age := graph.Mod(graph.Sub(graph.Add(turn, whole(width+fresh)), place), whole(fresh))
-			return graph.LessOrEqual(age, graph.BroadcastToShape(graph.Reshape(own, rows, 1), place.Shape()))
-		},
+		step: own,
 		take: func(of *graph.Node) *graph.Node {
 			return graph.ReduceSum(graph.Where(now, of, zeros(g, of.DType(), rows, fresh)), -1)
 		},
@@ -71,24 +63,19 @@ func (s *Sampler) blockPlaces(g *graph.Graph, v map[string]*graph.Node) places {
 	}
 }
 
-// cacheShape is that of a layer's keys or values of all slots.
-func (s *Sampler) cacheShape() []int {
-	return []int{s.sh.GenerateRows, s.c.KVHeads, s.positions, s.c.HeadDim}
-}
-
 // buildBlockRoom is the program that makes room for the keys and values of all slots. Its input
 // is not read.
 func (s *Sampler) buildBlockRoom(in *inputs) []*graph.Node {
 	return s.room(in, s.sh.GenerateRows, s.positions)
 }
 
-// room is zeros for each layer's keys and values of so many rows at so many places. It declares an input
+// room is zeros for each layer's keys and values of so many rows and tokens. It declares an input
 // that is not read.
-func (s *Sampler) room(in *inputs, rows, places int) []*graph.Node {
+func (s *Sampler) room(in *inputs, rows, tokens int) []*graph.Node {
 	zero := graph.MulScalar(graph.ConvertDType(in.next(dtypes.Int32), s.net.dtype), 0)
 	var out []*graph.Node
-	for range 2 * s.c.Layers {
-		out = append(out, graph.BroadcastToShape(zero, shapes.Make(s.net.dtype, rows, s.c.KVHeads, places, s.c.HeadDim)))
+	for i := range 2 * s.c.Layers {
+		out = append(out, graph.BroadcastToShape(zero, shapes.Make(s.net.dtype, s.net.keptDims(i, rows, tokens)...)))
 	}
 	return out
 }
@@ -99,17 +86,17 @@ func (s *Sampler) room(in *inputs, rows, places int) []*graph.Node {
 func (s *Sampler) buildBlockSeat(in *inputs) []*graph.Node {
 	var caches, fresh []*graph.Node
 	for i := range 2 * s.c.Layers {
-		caches = append(caches, in.donated(i, s.net.dtype, s.cacheShape()...))
+		caches = append(caches, in.donated(i, s.net.dtype, s.cacheDims(i)...))
 	}
-	for range caches {
-		fresh = append(fresh, in.next(s.net.dtype, s.prefillRows(), s.c.KVHeads, s.sh.PromptTokens, s.c.HeadDim))
+	for i := range caches {
+		fresh = append(fresh, in.next(s.net.dtype, s.net.keptDims(i, s.prefillRows(), s.sh.PromptTokens)...))
 	}
 	rows, slots := in.next(dtypes.Int32, s.seatRows()), in.next(dtypes.Int32, s.seatRows())
 	zero := graph.Const(in.g, int32(0))
 	for i := range s.seatRows() {
 		row, slot := element(rows, i), element(slots, i)
 		for k := range caches {
-			of := graph.DynamicSlice(fresh[k], []*graph.Node{row, zero, zero, zero}, []int{1, s.c.KVHeads, s.sh.PromptTokens, s.c.HeadDim})
+			of := graph.DynamicSlice(fresh[k], []*graph.Node{row, zero, zero, zero}, s.net.keptDims(k, 1, s.sh.PromptTokens))
 			caches[k] = graph.DynamicUpdateSlice(caches[k], of, []*graph.Node{slot, zero, zero, zero})
 		}
 	}
@@ -117,19 +104,19 @@ func (s *Sampler) buildBlockSeat(in *inputs) []*graph.Node {
 }
 
 // blockCaches is the place of the keys and values among the outputs of a block's steps.
-const blockCaches = 5
+const blockCaches = 6
 
 // buildDecodeBlock is the program that does some steps of a block. Its inputs are those of
 // buildDecodeChunk, where the steps are the block's, and the steps at which the slots' rows were seated
-// [R] int32. Its outputs are the latest tokens, which rows are alive, tokens, log-probs and counts, and
-// the keys and values, in the memory of the old ones. A row ends at a stop id or with its last token.
+// [R] int32. Its outputs are the latest tokens, which rows are alive, tokens, log-probs, entropies and
+// counts, and the keys and values, in the memory of the old ones. A row ends at a stop id or with its last token.
 func (s *Sampler) buildDecodeBlock(in *inputs) []*graph.Node {
 	rows, fresh := s.sh.GenerateRows, s.sh.MaxNewTokens
 	loop := &loopState{}
 	params := s.net.weights(in).all
 	var caches []*graph.Node
 	for i := range 2 * s.c.Layers {
-		caches = append(caches, in.donated(blockCaches+i, s.net.dtype, s.cacheShape()...))
+		caches = append(caches, in.donated(blockCaches+i, s.net.dtype, s.cacheDims(i)...))
 	}
 	loop.add("step", in.next(dtypes.Int32))
 	loop.add("end", in.next(dtypes.Int32))
@@ -137,13 +124,14 @@ func (s *Sampler) buildDecodeBlock(in *inputs) []*graph.Node {
 	s.decodeInputs(in, loop)
 	loop.add("tokens", in.next(dtypes.Int32, rows, fresh))
 	loop.add("logprobs", in.next(dtypes.Float32, rows, fresh))
+	loop.add("entropies", in.next(dtypes.Float32, rows, fresh))
 	loop.add("count", in.next(dtypes.Int32, rows))
 	loop.add("start", in.next(dtypes.Int32, rows))
 	for i, cache := range caches {
 		loop.add("cache"+strconv.Itoa(i), cache)
 	}
 	final := s.decodeLoop(in.g, loop, params, func(_ *graph.Graph, v map[string]*graph.Node) *graph.Node { return v["end"] })
-	out := []*graph.Node{final["token"], final["alive"], final["tokens"], final["logprobs"], final["count"]}
+	out := []*graph.Node{final["token"], final["alive"], final["tokens"], final["logprobs"], final["entropies"], final["count"]}
 	for i := range caches { // from blockCaches on
 		out = append(out, final["cache"+strconv.Itoa(i)])
 	}
@@ -152,17 +140,18 @@ func (s *Sampler) buildDecodeBlock(in *inputs) []*graph.Node {
 
 // seats is a block while it is decoded, on the host.
 type seats struct {
-	passRows                  // of the slots; ids is not used
-	queue    []int            // rows of the input that are not prefilled yet
-	ready    []prefilled      // rows that are prefilled, and have no slot yet
-	prompts  []compute.Buffer // keys and values of the prefill whose last rows are ready
-	of       []int            // the slots' rows of the input; −1 is a free slot
-	start    []int32          // the steps at which they were seated
-	tokens   []int32          // [R, N]
-	logProbs []float32        // [R, N]
-	count    []int32          // [R]
-	step     int              // of the block
-	cache    []compute.Buffer
+	passRows                   // of the slots; ids is not used
+	queue     []int            // rows of the input that are not prefilled yet
+	ready     []prefilled      // rows that are prefilled, and have no slot yet
+	prompts   []compute.Buffer // keys and values of the prefill whose last rows are ready
+	of        []int            // the slots' rows of the input; −1 is a free slot
+	start     []int32          // the steps at which they were seated
+	tokens    []int32          // [R, N]
+	logProbs  []float32        // [R, N], and so are
+	entropies []float32
+	count     []int32 // [R]
+	step      int     // of the block
+	cache     []compute.Buffer
 }
 
 // prefilled is a row of the input whose prompt has been prefilled.
@@ -186,7 +175,8 @@ func (s *Sampler) block(ctx context.Context, st *State, in GenerateInput, from, 
 	rows, fresh := s.sh.GenerateRows, s.sh.MaxNewTokens
 	b := &seats{
 		passRows: s.passRows(in, 0, 0), of: slices.Repeat([]int{-1}, rows), start: make([]int32, rows),
-		tokens: make([]int32, rows*fresh), logProbs: make([]float32, rows*fresh), count: make([]int32, rows),
+		tokens: make([]int32, rows*fresh), logProbs: make([]float32, rows*fresh), entropies: make([]float32, rows*fresh),
+		count: make([]int32, rows),
 	}
 	for i := from; i < to; i++ {
 		if in.Alive == nil || in.Alive[i] {
@@ -323,6 +313,7 @@ func (s *Sampler) decodeBlock(st *State, in GenerateInput, b *seats, to int) err
 		put(s.device, s.k, &start, b.start, rows),
 		put(s.device, s.k, &d.tokens, b.tokens, rows, fresh),
 		put(s.device, s.k, &d.logProbs, b.logProbs, rows, fresh),
+		put(s.device, s.k, &d.entropies, b.entropies, rows, fresh),
 		put(s.device, s.k, &d.count, b.count, rows),
 	); err != nil {
 		return err
@@ -334,7 +325,7 @@ func (s *Sampler) decodeBlock(st *State, in GenerateInput, b *seats, to int) err
 	args = append(args, b.cache...)
 	args = append(append(args, step, end, d.token), d.inputs(s)...)
 	b.cache = nil // donated
-	out, err := prog.on(s.k, append(args, d.tokens, d.logProbs, d.count, start)...)
+	out, err := prog.on(s.k, append(args, d.tokens, d.logProbs, d.entropies, d.count, start)...)
 	if err != nil {
 		return err
 	}
@@ -352,7 +343,10 @@ func (s *Sampler) decodeBlock(st *State, in GenerateInput, b *seats, to int) err
 	if b.logProbs, err = download[float32](out[3], rows*fresh); err != nil {
 		return err
 	}
-	b.count, err = download[int32](out[4], rows)
+	if b.entropies, err = download[float32](out[4], rows*fresh); err != nil {
+		return err
+	}
+	b.count, err = download[int32](out[5], rows)
 	return err
 }
 
@@ -371,6 +365,7 @@ func (s *Sampler) collect(in GenerateInput, b *seats, out GenerateOutput) {
 		}
 		out.Tokens[row] = slices.Clone(b.tokens[slot*fresh : slot*fresh+n])
 		out.LogProbs[row] = slices.Clone(b.logProbs[slot*fresh : slot*fresh+n])
+		out.Entropies[row] = slices.Clone(b.entropies[slot*fresh : slot*fresh+n])
 		out.Truncated[row] = !ended && (in.IgnoreStop || !slices.Contains(in.Stop, out.Tokens[row][n-1]))
 		b.of[slot], b.alive[slot] = -1, 0
 	}

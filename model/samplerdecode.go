@@ -46,6 +46,7 @@ func (s *Sampler) buildPrefill(in *inputs) []*graph.Node {
 	for i, w := range weights.layers {
 		a := activations{x: x}
 		q, k, v := s.net.project(w, &a, prompts)
+		k, v = s.net.placed(k, v)
 		out = append(out, k, v)
 		if i < s.c.Layers-1 { // the last layer's output is not needed
 			a.attended = s.net.causal(q, k, v, prompts)
@@ -92,12 +93,12 @@ func (s *loopState) close(values map[string]*graph.Node) []*graph.Node {
 // length [R] int32, uniforms [R, N], which rows are alive [R] int32 (1 or 0), rotary
 // tables, legal ids, the inverse temperature, greedy (bool), the stop ids [MaxStops] int32
 // (−1 if unused), and the number of rows that are alive. Its outputs are tokens [R, N]
-// int32, their log-probs [R, N], the number of tokens of each row [R] int32, and which rows
-// are still alive [R] int32.
+// int32, their log-probs and the entropies [R, N], the number of tokens of each row [R] int32, and
+// which rows are still alive [R] int32.
 //
-// New token s of every row is stored at place PromptTokens + s of the cache and has
-// position length − 1 + s, so that one update writes the keys of all rows. A row attends
-// to its own prompt and its own new tokens. The loop ends when no row is alive.
+// New token s of a row has position length − 1 + s, and is stored at that place of the cache, right
+// behind the row's prompt: a row attends to the places up to its token's. The loop ends when no row
+// is alive.
 func (s *Sampler) buildDecode(in *inputs) []*graph.Node {
 	rows, fresh := s.sh.GenerateRows, s.sh.MaxNewTokens
 	g := in.g
@@ -109,17 +110,18 @@ func (s *Sampler) buildDecode(in *inputs) []*graph.Node {
 	s.decodeInputs(in, loop)
 	loop.add("tokens", zeros(g, dtypes.Int32, rows, fresh))
 	loop.add("logprobs", zeros(g, dtypes.Float32, rows, fresh))
+	loop.add("entropies", zeros(g, dtypes.Float32, rows, fresh))
 	loop.add("count", zeros(g, dtypes.Int32, rows))
 	for i, parts := range caches {
 		loop.add("cache"+strconv.Itoa(i), s.withRoom(parts))
 	}
 	final := s.decodeLoop(g, loop, params, func(g *graph.Graph, _ map[string]*graph.Node) *graph.Node { return graph.Const(g, int32(fresh)) })
-	return []*graph.Node{final["tokens"], final["logprobs"], final["count"], final["alive"]}
+	return []*graph.Node{final["tokens"], final["logprobs"], final["entropies"], final["count"], final["alive"]}
 }
 
 // buildDecodeRoom is the program that decoding in chunks begins with. Its inputs are the
 // prefills' keys and values, as buildDecode's; its outputs are each layer's keys and values
-// of all rows, [R, KVHeads, PromptTokens + N, HeadDim], with room for the new tokens.
+// of all rows, each of cacheDims, with room for the new tokens.
 func (s *Sampler) buildDecodeRoom(in *inputs) []*graph.Node {
 	var out []*graph.Node
 	for _, parts := range s.prefilled(in) {
@@ -129,22 +131,22 @@ func (s *Sampler) buildDecodeRoom(in *inputs) []*graph.Node {
 }
 
 // chunkCaches is the place of the keys and values among the outputs of a chunk's program.
-const chunkCaches = 6
+const chunkCaches = 7
 
 // buildDecodeChunk is the decoding program that does some steps: the same steps as
 // buildDecode's, so a row's bits do not depend on the chunks. Its inputs are the
 // parameters, the layers' keys and values with room, the step that it begins with and the
 // one that it ends before (int32), the rows' latest tokens [R] int32, the same inputs as
-// buildDecode from the prompts' lengths on, and tokens, log-probs and counts so far. Its
-// outputs are the latest tokens, which rows are alive, how many are, tokens, log-probs and
-// counts, and the keys and values, in the memory of the old ones.
+// buildDecode from the prompts' lengths on, and tokens, log-probs, entropies and counts so far. Its
+// outputs are the latest tokens, which rows are alive, how many are, tokens, log-probs, entropies
+// and counts, and the keys and values, in the memory of the old ones.
 func (s *Sampler) buildDecodeChunk(in *inputs) []*graph.Node {
 	c, rows, fresh := s.c, s.sh.GenerateRows, s.sh.MaxNewTokens
 	loop := &loopState{}
 	params := s.net.weights(in).all
 	var caches []*graph.Node
 	for i := range 2 * c.Layers {
-		caches = append(caches, in.donated(chunkCaches+i, s.net.dtype, rows, c.KVHeads, s.positions, c.HeadDim))
+		caches = append(caches, in.donated(chunkCaches+i, s.net.dtype, s.cacheDims(i)...))
 	}
 	loop.add("step", in.next(dtypes.Int32))
 	loop.add("end", in.next(dtypes.Int32))
@@ -152,12 +154,13 @@ func (s *Sampler) buildDecodeChunk(in *inputs) []*graph.Node {
 	s.decodeInputs(in, loop)
 	loop.add("tokens", in.next(dtypes.Int32, rows, fresh))
 	loop.add("logprobs", in.next(dtypes.Float32, rows, fresh))
+	loop.add("entropies", in.next(dtypes.Float32, rows, fresh))
 	loop.add("count", in.next(dtypes.Int32, rows))
 	for i, cache := range caches {
 		loop.add("cache"+strconv.Itoa(i), cache)
 	}
 	final := s.decodeLoop(in.g, loop, params, func(_ *graph.Graph, v map[string]*graph.Node) *graph.Node { return v["end"] })
-	out := []*graph.Node{final["token"], final["alive"], final["any"], final["tokens"], final["logprobs"], final["count"]}
+	out := []*graph.Node{final["token"], final["alive"], final["any"], final["tokens"], final["logprobs"], final["entropies"], final["count"]}
 	for i := range caches { // from chunkCaches on
 		out = append(out, final["cache"+strconv.Itoa(i)])
 	}
@@ -170,7 +173,7 @@ func (s *Sampler) prefilled(in *inputs) [][]*graph.Node {
 	caches := make([][]*graph.Node, 2*s.c.Layers)
 	for range s.sh.GenerateRows / s.partRows() {
 		for i := range caches {
-			caches[i] = append(caches[i], in.next(s.net.dtype, s.partRows(), s.c.KVHeads, s.sh.PromptTokens, s.c.HeadDim))
+			caches[i] = append(caches[i], in.next(s.net.dtype, s.net.keptDims(i, s.partRows(), s.sh.PromptTokens)...))
 		}
 	}
 	return caches
@@ -178,9 +181,11 @@ func (s *Sampler) prefilled(in *inputs) [][]*graph.Node {
 
 // withRoom puts the parts of a layer's keys or values together, with room for new tokens.
 func (s *Sampler) withRoom(parts []*graph.Node) *graph.Node {
-	room := zeros(parts[0].Graph(), s.net.dtype, s.sh.GenerateRows, s.c.KVHeads, s.sh.MaxNewTokens, s.c.HeadDim)
-	return graph.Concatenate([]*graph.Node{join(parts), room}, 2)
+	return padded(join(parts), 2, s.net.places(s.positions))
 }
+
+// cacheDims are the dimensions of the keys, for an even i, or the values of a layer while rows are decoded.
+func (s *Sampler) cacheDims(i int) []int { return s.net.keptDims(i, s.sh.GenerateRows, s.positions) }
 
 // decodeInputs declares what all decoding steps read: the prompts' lengths, the uniforms,
 // which rows are alive, the tables, and how tokens are sampled.
@@ -233,7 +238,7 @@ func zeros(g *graph.Graph, dtype dtypes.DType, dims ...int) *graph.Node {
 // It changes the map of the loop's values in place.
 func (s *Sampler) decodeStep(g *graph.Graph, v map[string]*graph.Node) {
 	c := s.c
-	rows, width := s.sh.GenerateRows, s.sh.PromptTokens
+	rows := s.sh.GenerateRows
 	whole := func(n int32) *graph.Node { return graph.Const(g, n) }
 	params := make([]*graph.Node, len(c.Frozen())+len(c.Tensors()))
 	for i := range params {
@@ -241,42 +246,37 @@ func (s *Sampler) decodeStep(g *graph.Graph, v map[string]*graph.Node) {
 	}
 	weights := c.weights(params)
 	at := s.stepPlaces(g, v)
-	slot, before := at.slot, graph.Sub(v["length"], whole(1)) // prompt tokens already in the cache
-	position := graph.Reshape(graph.Add(before, at.step), rows, 1)
+	position := graph.Reshape(graph.Add(graph.Sub(v["length"], whole(1)), at.step), rows, 1)
 	cos := graph.Reshape(graph.Gather(v["cos"], position), rows, 1, c.HeadDim/2)
 	sin := graph.Reshape(graph.Gather(v["sin"], position), rows, 1, c.HeadDim/2)
 
-	// The cache holds the prompt at places below `before` and new tokens from width on.
-	span := shapes.Make(dtypes.Int32, rows, s.positions)
-	place := graph.Iota(g, span, 1)
-	seen := graph.LogicalOr(
-		graph.LessThan(place, graph.BroadcastToShape(graph.Reshape(before, rows, 1), span)),
-		graph.LogicalAnd(graph.GreaterOrEqual(place, whole(int32(width))), at.own(place)))
-	seen = graph.Reshape(seen, rows, 1, 1, s.positions)
+	span := shapes.Make(dtypes.Int32, rows, s.net.places(s.positions))
+	place, own := graph.Iota(g, span, 1), graph.BroadcastToShape(position, span)
+	seen := graph.Reshape(graph.LessOrEqual(place, own), rows, 1, 1, 1, span.Dimensions[1])
+	here := graph.Reshape(graph.Equal(place, own), rows, 1, span.Dimensions[1], 1)
+	store := func(name string, x *graph.Node) *graph.Node {
+		dims := v[name].Shape().Dimensions
+		v[name] = graph.Where(graph.BroadcastToDims(here, dims...), graph.BroadcastToDims(x, dims...), v[name])
+		return v[name]
+	}
 
 	x := s.net.embed(weights.embedding, v["token"])
 	for i, w := range weights.layers {
 		a := activations{x: x}
 		q, k, val := s.net.project(w, &a, sequences{rows, 1, cos, sin})
-		keys, values := "cache"+strconv.Itoa(2*i), "cache"+strconv.Itoa(2*i+1)
-		start := []*graph.Node{whole(0), whole(0), slot, whole(0)}
-		v[keys] = graph.DynamicUpdateSlice(v[keys], k, start)
-		v[values] = graph.DynamicUpdateSlice(v[values], val, start)
-		q = graph.Reshape(q, rows, c.KVHeads, c.Heads/c.KVHeads, c.HeadDim)
-		scores := s.net.scores(q, v[keys])
-		scores = graph.Where(graph.BroadcastToShape(seen, scores.Shape()), scores, scalar(scores, masked))
-		o := graph.Dot(s.net.cast(s.net.softmax(scores)), v[values]).General([]int{3}, []int{0, 1}, []int{2}, []int{0, 1})
-		a.attended = graph.Reshape(o, rows, c.Heads*c.HeadDim)
+		keys, values := store("cache"+strconv.Itoa(2*i), k), store("cache"+strconv.Itoa(2*i+1), val)
+		a.attended = graph.Reshape(s.net.attend(q, keys, values, seen), rows, c.Heads*c.HeadDim)
 		x = s.net.finish(w, &a)
 	}
 	hd := head{t: s.net, weight: weights.head, legal: v["legal"], inverse: v["inverse"]}
 	logits := hd.logits(s.net.norm(x, weights.norm))
-	token, logProb := sample(logits, at.take(v["uniforms"]), v["greedy"])
+	token, logProb, entropy := sample(logits, at.take(v["uniforms"]), v["greedy"])
 
 	alive := graph.GreaterThan(v["alive"], whole(0))
 	token = graph.Where(alive, token, whole(0))
-	logProb = graph.Where(alive, logProb, graph.Const(g, float32(0)))
-	v["tokens"], v["logprobs"] = at.put(v["tokens"], token), at.put(v["logprobs"], logProb)
+	none := graph.Const(g, float32(0))
+	logProb, entropy = graph.Where(alive, logProb, none), graph.Where(alive, entropy, none)
+	v["tokens"], v["logprobs"], v["entropies"] = at.put(v["tokens"], token), at.put(v["logprobs"], logProb), at.put(v["entropies"], entropy)
 	v["count"] = graph.Add(v["count"], v["alive"])
 	stops := shapes.Make(dtypes.Int32, rows, MaxStops)
 	isStop := graph.Equal(
@@ -291,10 +291,7 @@ func (s *Sampler) decodeStep(g *graph.Graph, v map[string]*graph.Node) {
 
 // places is where a step of decoding reads and writes.
 type places struct {
-	slot *graph.Node // of the caches, scalar
 	step *graph.Node // of the rows: scalar, or [R]
-	// own marks the places of the caches, [R, positions], at which a row's new tokens are.
-	own func(place *graph.Node) *graph.Node
 	// take and put read and write the column of the step, [R], of [R, N].
 	take func(of *graph.Node) *graph.Node
 	put  func(of, values *graph.Node) *graph.Node
@@ -308,11 +305,9 @@ func (s *Sampler) stepPlaces(g *graph.Graph, v map[string]*graph.Node) places {
 		return s.blockPlaces(g, v)
 	}
 	rows, step := s.sh.GenerateRows, v["step"]
-	slot := graph.Add(step, graph.Const(g, int32(s.sh.PromptTokens)))
 	var column []*graph.Node // that both results are put in
 	return places{
-		slot: slot, step: step,
-		own: func(place *graph.Node) *graph.Node { return graph.LessOrEqual(place, slot) },
+		step: step,
 		take: func(of *graph.Node) *graph.Node {
 			return graph.Reshape(graph.DynamicSlice(of, []*graph.Node{graph.Const(g, int32(0)), step}, []int{rows, 1}), rows)
 		},

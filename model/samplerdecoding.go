@@ -10,11 +10,13 @@ import (
 type decoding struct {
 	token, length, uniforms, alive compute.Buffer
 	inverse, greedy, stop, any     compute.Buffer
-	tokens, logProbs, count        compute.Buffer // nil until decoding begins
+	// nil until decoding begins
+	tokens, logProbs, entropies, count compute.Buffer
 }
 
 func (d *decoding) free() {
-	free([]compute.Buffer{d.token, d.length, d.uniforms, d.alive, d.inverse, d.greedy, d.stop, d.any, d.tokens, d.logProbs, d.count})
+	free([]compute.Buffer{d.token, d.length, d.uniforms, d.alive, d.inverse, d.greedy, d.stop, d.any})
+	free([]compute.Buffer{d.tokens, d.logProbs, d.entropies, d.count})
 }
 
 // inputs are the buffers that decodeInputs declares.
@@ -75,7 +77,7 @@ func (s *Sampler) decodeWhole(st *State, d *decoding, cache []compute.Buffer) er
 		return err
 	}
 	free([]compute.Buffer{d.alive})
-	d.tokens, d.logProbs, d.count, d.alive = out[0], out[1], out[2], out[3]
+	d.tokens, d.logProbs, d.entropies, d.count, d.alive = out[0], out[1], out[2], out[3], out[4]
 	return nil
 }
 
@@ -99,6 +101,7 @@ func (s *Sampler) decodeChunks(
 	if err := firstOf(
 		put(s.device, s.k, &d.tokens, make([]int32, rows*fresh), rows, fresh),
 		put(s.device, s.k, &d.logProbs, make([]float32, rows*fresh), rows, fresh),
+		put(s.device, s.k, &d.entropies, make([]float32, rows*fresh), rows, fresh),
 		put(s.device, s.k, &d.count, make([]int32, rows), rows),
 	); err != nil {
 		return err
@@ -173,13 +176,13 @@ func (s *Sampler) decodeChunk(st *State, d *decoding, cache *[]compute.Buffer, f
 	}
 	args = append(args, *cache...)
 	args = append(append(args, step, end, d.token), d.inputs(s)...)
-	out, err := prog.on(s.k, append(args, d.tokens, d.logProbs, d.count)...)
+	out, err := prog.on(s.k, append(args, d.tokens, d.logProbs, d.entropies, d.count)...)
 	if err != nil {
 		return 0, err
 	}
-	free([]compute.Buffer{d.token, d.alive, d.any, d.tokens, d.logProbs, d.count})
+	free([]compute.Buffer{d.token, d.alive, d.any, d.tokens, d.logProbs, d.entropies, d.count})
 	free(*cache)
-	d.token, d.alive, d.any, d.tokens, d.logProbs, d.count = out[0], out[1], out[2], out[3], out[4], out[5]
+	d.token, d.alive, d.any, d.tokens, d.logProbs, d.entropies, d.count = out[0], out[1], out[2], out[3], out[4], out[5], out[6]
 	*cache = out[chunkCaches:]
 	left, err := download[int32](d.any, 1)
 	if err != nil {

@@ -44,6 +44,8 @@ type GenerateOutput struct {
 	// LogProbs are the tokens' log-probs over the legal vocabulary at the sampling
 	// temperature, or at 1 if Greedy is set.
 	LogProbs [][]float32
+	// Entropies are those of the distributions that the tokens were sampled from, in nats.
+	Entropies [][]float32
 	// Truncated marks rows that reached MaxNewTokens without a stop id or a stop text.
 	Truncated []bool
 }
@@ -64,7 +66,8 @@ func (s *Sampler) Generate(ctx context.Context, st *State, in GenerateInput) (Ge
 		return GenerateOutput{}, fmt.Errorf("generate: %w", err)
 	}
 	n := len(in.Prompts)
-	out := GenerateOutput{Tokens: make([][]int32, n), LogProbs: make([][]float32, n), Truncated: make([]bool, n)}
+	out := GenerateOutput{Tokens: make([][]int32, n), Truncated: make([]bool, n)}
+	out.LogProbs, out.Entropies = make([][]float32, n), make([][]float32, n)
 	rows, do := s.sh.GenerateRows, (*Sampler).pass
 	if s.sh.BlockRows > 0 {
 		rows, do = s.sh.BlockRows, (*Sampler).block
@@ -197,6 +200,10 @@ func (s *Sampler) pass(ctx context.Context, st *State, in GenerateInput, from, t
 	if err != nil {
 		return err
 	}
+	entropies, err := download[float32](d.entropies, rows*fresh)
+	if err != nil {
+		return err
+	}
 	count, err := download[int32](d.count, rows)
 	if err != nil {
 		return err
@@ -212,6 +219,7 @@ func (s *Sampler) pass(ctx context.Context, st *State, in GenerateInput, from, t
 		n, ended := in.kept(tokens[r*fresh : r*fresh+int(count[r])])
 		out.Tokens[from+r] = tokens[r*fresh : r*fresh+n : r*fresh+n]
 		out.LogProbs[from+r] = logProbs[r*fresh : r*fresh+n : r*fresh+n]
+		out.Entropies[from+r] = entropies[r*fresh : r*fresh+n : r*fresh+n]
 		out.Truncated[from+r] = still[r] != 0 && !ended
 	}
 	return nil

@@ -168,7 +168,7 @@ func drawFrom(t *testing.T, logits [][]float32, u []float32, greedy bool) ([]int
 	d := testDevice(t)
 	rows, vocab := len(logits), len(logits[0])
 	prog := &program{name: "sample", device: d, build: func(in *inputs) []*graph.Node {
-		token, lp := sample(in.next(dtypes.Float32, rows, vocab), in.next(dtypes.Float32, rows), in.next(dtypes.Bool))
+		token, lp, _ := sample(in.next(dtypes.Float32, rows, vocab), in.next(dtypes.Float32, rows), in.next(dtypes.Bool))
 		return []*graph.Node{token, lp}
 	}}
 	d.run.Lock()

@@ -129,10 +129,10 @@ func (s *Sampler) buildShare(in *inputs) []*graph.Node {
 	rows, width := s.partRows(), s.sh.PromptTokens
 	parts, prompts := make([]*graph.Node, 2*s.c.Layers), make([]*graph.Node, 2*s.c.Layers)
 	for i := range parts {
-		parts[i] = in.donated(i, s.net.dtype, rows, s.c.KVHeads, width, s.c.HeadDim)
+		parts[i] = in.donated(i, s.net.dtype, s.net.keptDims(i, rows, width)...)
 	}
 	for i := range prompts {
-		prompts[i] = in.next(s.net.dtype, s.prefillRows(), s.c.KVHeads, width, s.c.HeadDim)
+		prompts[i] = in.next(s.net.dtype, s.net.keptDims(i, s.prefillRows(), width)...)
 	}
 	places := graph.Reshape(in.next(dtypes.Int32, rows), rows, 1)
 	first := graph.BroadcastToShape(graph.Const(in.g, int32(0)), places.Shape())

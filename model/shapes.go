@@ -46,6 +46,8 @@ type Shapes struct {
 	// updates, which otherwise computes each layer again from its input. In float32 it changes
 	// no bit. In bfloat16 it does: kept activations are rounded, others need not be.
 	Keep bool
+	// Exact computes attention so that the sampler's log-probs and entropies are the scorer's, to the bit, on a CPU.
+	Exact bool
 	// Sharded prepares what adds up the gradients of shards (Gradient.Shard).
 	Sharded bool
 	// Loss selects the parts of Update's loss; zero is the plain clipped surrogate.
@@ -108,7 +110,7 @@ type programKey struct {
 	rows, tokens, fresh int
 	prompts             int // that rows share
 	limits              limits
-	keep, block         bool
+	keep, block, exact  bool
 	loss                LossOptions
 	append              AppendShapes
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/gomlx/compute/dtypes"
-	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/gomlx/core/graph"
 
 	"github.com/reprise-rl/reprise/model/cost"
@@ -21,6 +20,8 @@ type network struct {
 	// check its gradient. Generation, AdamW and the fingerprint need float32.
 	wide   dtypes.DType
 	limits limits
+	// exact gives the sampler and the scorer the same bits: see attend.
+	exact bool
 }
 
 // limits bound the memory that is used at once. They are part of the programs: other
@@ -102,16 +103,30 @@ func (t network) meanSquare(x *graph.Node) *graph.Node {
 
 // linear is x·Wᵀ + b, and with adapters s·(x·Aᵀ)·Bᵀ more, which is computed in wide as in PEFT.
 func (t network) linear(x *graph.Node, w linear) *graph.Node {
-	y := graph.Dot(x, w.weight).General([]int{1}, nil, []int{1}, nil)
+	y := t.product(x, w.weight)
 	if w.bias != nil {
 		y = graph.Add(y, graph.Reshape(t.cast(w.bias), 1, w.bias.Shape().Size()))
 	}
 	if w.a == nil {
 		return y
 	}
-	low := graph.Dot(t.widen(x), w.a).General([]int{1}, nil, []int{1}, nil)
-	by := graph.Dot(low, w.b).General([]int{1}, nil, []int{1}, nil)
-	return t.cast(graph.Add(t.widen(y), graph.Mul(by, scalar(by, float32(t.c.LoRA.Scale())))))
+	low := t.product(t.widen(x), w.a)
+	// Scaled after the second product, scale and sum might be one operation in one program and two in another.
+	low = graph.Mul(low, scalar(low, float32(t.c.LoRA.Scale())))
+	return t.cast(graph.Add(t.widen(y), t.product(low, w.b)))
+}
+
+// dot is a product whose numbers are added up as the device does for its operands. If they were asked for in float32, go-xla
+// would add 0·x₀ to each bfloat16 matrix first, with x₀ the first number of the first row (ops_dotgeneral.go): a NaN there would reach
+// all rows, and all weights would be written anew at each step. See TestNonFiniteRowStays.
+func dot(x, w *graph.Node) *graph.DotBuilder {
+	return graph.Dot(x, w).WithAccumulatorDType(x.DType())
+}
+
+// product is x·Wᵀ.
+func (t network) product(x, w *graph.Node) *graph.Node {
+	n := x.Shape().Dimensions[0]
+	return onlyFirst(dot(t.twice(x, 0), w).General([]int{1}, nil, []int{1}, nil), 0, n)
 }
 
 // sequences are the rows that a layer computes: how many, the tokens of each, and the rotary
@@ -144,18 +159,9 @@ func (t network) rotate(x *graph.Node, s sequences) *graph.Node {
 	}, last))
 }
 
-// softmax is taken over the last axis, in wide.
-func (t network) softmax(scores *graph.Node) *graph.Node {
-	reduced := append([]int{}, scores.Shape().Dimensions...)
-	reduced[len(reduced)-1] = 1
-	top := graph.Reshape(graph.ReduceMax(scores, -1), reduced...)
-	e := graph.Exp(graph.Sub(scores, top))
-	return graph.Div(e, graph.Reshape(graph.ReduceSum(e, -1), reduced...))
-}
-
 // project computes a layer's queries, keys and values of a.x with rotary positions applied:
-// q [rows, KVHeads, Heads/KVHeads, tokens, HeadDim] and k, v [rows, KVHeads, tokens, HeadDim].
-// It sets what the linear maps give in a.
+// q [rows, KVHeads, Heads/KVHeads, tokens, HeadDim], k [rows, KVHeads, tokens, HeadDim] and
+// v [rows, KVHeads, tokens, valueWidth]. It sets what the linear maps give in a.
 func (t network) project(w layer, a *activations, s sequences) (q, k, v *graph.Node) {
 	h := t.norm(a.x, w.inputNorm)
 	a.query = t.linear(h, w.query)
@@ -163,7 +169,7 @@ func (t network) project(w layer, a *activations, s sequences) (q, k, v *graph.N
 	a.key = t.linear(h, w.key)
 	k = t.keys(a.key, w.key.headNorm, s)
 	a.value = t.linear(h, w.value)
-	return q, k, t.byHead(a.value, s)
+	return q, k, padded(t.byHead(a.value, s), 3, t.valueWidth())
 }
 
 // queries are made of what their linear map gives: see project.
@@ -196,69 +202,6 @@ func (t network) normHeads(x, norm *graph.Node) *graph.Node {
 	return graph.Reshape(x, n, width)
 }
 
-// scores computes the attention scores of queries [rows, KVHeads, n, HeadDim] and keys
-// [rows, KVHeads, m, HeadDim], divided by √HeadDim: wide [rows, KVHeads, n, m].
-func (t network) scores(q, k *graph.Node) *graph.Node {
-	s := t.widen(graph.Dot(q, k).General([]int{3}, []int{0, 1}, []int{3}, []int{0, 1}))
-	return graph.Mul(s, scalar(s, t.attentionScale()))
-}
-
-// attentionScale is 1 / √HeadDim.
-func (t network) attentionScale() float32 { return float32(1 / math.Sqrt(float64(t.c.HeadDim))) }
-
-// masked is far below any score. −Inf would give NaN in a row without unmasked keys.
-const masked = -1e30
-
-// causal attends each token to itself and those before it, in blocks of queries.
-// Rows are padded on the right, so this mask alone keeps padding out of every
-// real token. It returns [rows·tokens, Heads·HeadDim].
-func (t network) causal(q, k, v *graph.Node, s sequences) *graph.Node {
-	kv, group, hd := t.c.KVHeads, t.c.Heads/t.c.KVHeads, t.c.HeadDim
-	var blocks []*graph.Node
-	for _, b := range t.queryBlocks(s.tokens) {
-		n := b.to - b.from
-		qb := graph.Reshape(graph.SliceAxis(q, 3, graph.AxisRange(b.from, b.to)), s.rows, kv, group*n, hd)
-		if b.from > 0 {
-			qb = t.after(qb, blocks[len(blocks)-1])
-		}
-		kb, vb := graph.SliceAxis(k, 2, graph.AxisRange(0, b.to)), graph.SliceAxis(v, 2, graph.AxisRange(0, b.to))
-		p := graph.Reshape(t.cast(t.attention(qb, kb, b)), s.rows, kv, group*n, b.to)
-		o := graph.Dot(p, vb).General([]int{3}, []int{0, 1}, []int{2}, []int{0, 1})
-		blocks = append(blocks, graph.Reshape(o, s.rows, kv, group, n, hd))
-	}
-	o := blocks[0]
-	if len(blocks) > 1 {
-		o = graph.Concatenate(blocks, 3)
-	}
-	return graph.Reshape(graph.TransposeAllAxes(o, 0, 3, 1, 2, 4), s.rows*s.tokens, kv*group*hd)
-}
-
-// queryBlock are the queries [from, to) of a sequence, which attend at once.
-type queryBlock struct{ from, to int }
-
-// queryBlocks divides so many tokens.
-func (t network) queryBlocks(tokens int) []queryBlock {
-	var out []queryBlock
-	for from := 0; from < tokens; from += t.limits.queries {
-		out = append(out, queryBlock{from, min(from+t.limits.queries, tokens)})
-	}
-	return out
-}
-
-// attention computes the weights with which a block of queries, q [rows, KVHeads,
-// group·(to−from), HeadDim], attends to the keys before its end, k [rows, KVHeads, to,
-// HeadDim]: wide [rows, KVHeads, group, to−from, to].
-func (t network) attention(q, k *graph.Node, b queryBlock) *graph.Node {
-	rows, kv, group, n := q.Shape().Dimensions[0], t.c.KVHeads, t.c.Heads/t.c.KVHeads, b.to-b.from
-	g := q.Graph()
-	s := graph.Reshape(t.scores(q, k), rows, kv, group, n, b.to)
-	at := shapes.Make(dtypes.Int32, 1, 1, 1, n, b.to)
-	query := graph.Add(graph.Iota(g, at, 3), graph.Const(g, int32(b.from)))
-	seen := graph.GreaterOrEqual(query, graph.Iota(g, at, 4))
-	s = graph.Where(graph.BroadcastToShape(seen, s.Shape()), s, scalar(s, masked))
-	return t.softmax(s)
-}
-
 // finish adds the attention's output, a.attended, and the SwiGLU to the residual stream. It
 // sets what comes between in a.
 func (t network) finish(w layer, a *activations) *graph.Node {
@@ -275,6 +218,7 @@ func (t network) finish(w layer, a *activations) *graph.Node {
 func (t network) layer(w layer, x *graph.Node, s sequences) (*graph.Node, activations) {
 	a := activations{x: x}
 	q, k, v := t.project(w, &a, s)
+	k, v = t.placed(k, v)
 	a.attended = t.causal(q, k, v, s)
 	y := t.finish(w, &a)
 	return y, a

@@ -203,6 +203,12 @@ func (d *dialogue) command(words []string) {
 			d.say("device", "has less memory than the run is made for")
 			d.answers(temporal.NewNonRetryableApplicationError("the run is made for a device of 80 GB (limits.device_gb), this one has 25.8 GB", activities.KindDeviceTooSmall, nil))
 		})
+	case "not-exact":
+		d.kills++ // the session ends with it
+		d.when(words[1], d.number(words[2]), func() {
+			d.say("device", "gives other log-probs by the sampler than by the trainer")
+			d.answers(temporal.NewNonRetryableApplicationError("the log-prob of row 0 at place 40 is -1.25 by the sampler and -1.5 by the trainer", activities.KindNotExact, nil))
+		})
 	case "other-programs":
 		d.kills++ // the session ends with it
 		d.when(words[1], d.number(words[2]), func() {

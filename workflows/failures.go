@@ -89,7 +89,7 @@ func (t *train) failedTooOften(err error) *Failing {
 	if limit == 0 { // the run was resolved by a release without the field
 		limit = spec.DefaultStepFailures
 	}
-	if of.Count < limit && of.OutOfMemory < mostOutOfMemory {
+	if of.Count < limit && of.OutOfMemory < mostOutOfMemory && f.kind != activities.KindNotExact { // which is the same again
 		return nil
 	}
 	return &of
@@ -151,6 +151,9 @@ func (of Failing) phase() string {
 	if of.OutOfMemory >= mostOutOfMemory {
 		return fmt.Sprintf("%s was out of memory %d times", of.Step, of.OutOfMemory)
 	}
+	if of.Count == 1 {
+		return of.Step + " failed"
+	}
 	return fmt.Sprintf("%s failed %d times in a row", of.Step, of.Count)
 }
 
@@ -161,6 +164,8 @@ func (of Failing) advice() string {
 		return "Free memory on the device, or serve its fingerprint by one that has more; `reprise validate` counts what the spec needs."
 	case activities.KindDeviceTooSmall:
 		return "Serve its fingerprint by a device with more memory, or fork the run (`from`) with a smaller limits.device_gb."
+	case activities.KindNotExact:
+		return "Serve its fingerprint by another device, or start another run with policy.exact false; `reprise doctor` says what differs."
 	case activities.KindEnvironmentBroke, activities.KindEnvironment:
 		return "Mend the environment or its server, without a change of its rules: nothing of the turn was stored, and it is asked again."
 	case activities.KindStoreDenied:

@@ -182,7 +182,7 @@ func (s *session) run(ctx workflow.Context, r steps.Routing, summary string, tim
 			return errDeviceLost
 		case activities.KindDraining:
 			return s.ending(ctx, errDeviceLost)
-		case activities.KindDeviceTooSmall:
+		case activities.KindDeviceTooSmall, activities.KindNotExact:
 			return failed(app.Type(), "%s", app.Message())
 		case activities.KindOutOfMemory, activities.KindDeviceFailed:
 			return s.ending(ctx, failed(app.Type(), "%s", app.Message()))

@@ -28,7 +28,8 @@ func keyOf(in activities.UpdateInput) (updateKey, error) {
 // version from the first of them to the end of the update.
 type begunUpdate struct {
 	key      updateKey
-	done, of int // micro-batches, as activities.BegunUpdate counts them
+	done, of int            // micro-batches, as activities.BegunUpdate counts them
+	exact    *run.Exactness // of the update's beginning; nil before it is known, and in runs that score all rows
 	// scored are the log-probs of the stale rows that were scored again, before the first step.
 	scored [][]float32
 	step   int  // the optimizer step that is on the way

@@ -72,7 +72,7 @@ var metricsTable = sync.OnceValues(func() (*regexp.Regexp, error) {
 func TestDocumentedMetricsExist(t *testing.T) {
 	methodstest.NeedsAll(t)
 	var code strings.Builder
-	for _, root := range []string{"../../activities", "../../envs", "../../model/loss/terms", "../../model/methods"} {
+	for _, root := range []string{"../../activities", "../../envs", "../../model/loss/terms", "../../model/methods", "../../workflows/collapse"} {
 		require.NoError(t, filepath.WalkDir(root, func(file string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
 				return err

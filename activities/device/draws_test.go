@@ -136,6 +136,7 @@ func (w *walked) same(d drawnRollout, text string) []episode.Turn {
 		for i := range rows {
 			rows[i].SampledIDs, rows[i].Truncated = w.says(text)
 			rows[i].RolloutLogProbs = make([]float32, len(rows[i].SampledIDs))
+			rows[i].RolloutEntropies = make([]float32, len(rows[i].SampledIDs))
 		}
 		table, err := tables.Put(ctx, w.store, "runs/walk", fmt.Sprintf("generate-%d", n), rows)
 		require.NoError(w.t, err)

@@ -74,6 +74,7 @@ func (w *walked) turn(turns []store.TurnRefs, texts ...string) (store.TurnRefs, 
 		rows[i].SampledIDs, rows[i].Truncated = w.says(text)
 		for j := range rows[i].SampledIDs {
 			rows[i].RolloutLogProbs = append(rows[i].RolloutLogProbs, -float32(n)-float32(j)/100)
+			rows[i].RolloutEntropies = append(rows[i].RolloutEntropies, float32(n)/4)
 		}
 	}
 	g, err := tables.Put(ctx, w.store, "runs/walk", "generate", rows)

@@ -105,6 +105,9 @@ func (w *work) sample(ctx context.Context, policy *model.State, task *run.Task, 
 	for i := range rows {
 		if rows[i].Alive {
 			rows[i].SampledIDs, rows[i].RolloutLogProbs, rows[i].Truncated = got.Tokens[i], got.LogProbs[i], got.Truncated[i]
+			if w.Train.Policy.Exact {
+				rows[i].RolloutEntropies = got.Entropies[i]
+			}
 			w.measured.Tokens += len(got.Tokens[i])
 		}
 	}

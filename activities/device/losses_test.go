@@ -1,6 +1,7 @@
 package device
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -197,21 +198,33 @@ func TestLoopsRules(t *testing.T) {
 	require.EqualValues(t, in.Metrics["rollout/selected_rows"], in.Metrics["rollout/small_advantages"])
 }
 
-// A selection by exact entropies scores every row first, and learns from the groups with the
+// A selection by exact entropies scores every row first, unless the sampler has, and learns from the groups with the
 // highest; the scores of their rows are used again.
 func TestExactEntropies(t *testing.T) {
 	t.Parallel()
-	r := exact(t, `selection={"method":"top_count","count":1,"metric":"exact_entropy"}`, "rollout.groups=3", "update.minibatch=0")
+	for _, bySampler := range []bool{true, false} {
+		exactEntropies(t, bySampler)
+	}
+}
+
+func exactEntropies(t *testing.T, bySampler bool) {
+	r := exact(t, fmt.Sprint("policy.exact=", bySampler), `selection={"method":"top_count","count":1,"metric":"exact_entropy"}`, "rollout.groups=3", "update.minibatch=0")
 	in := r.commits[0]
 	scores, err := tables.Get[episode.ScoreRow](t.Context(), r.store, *in.Scores)
 	require.NoError(t, err)
 	rows, err := tables.Get[episode.TrajectoryRow](t.Context(), r.store, in.Trajectories)
 	require.NoError(t, err)
-	require.Len(t, scores, len(rows), "all of them")
+	all := scores
+	if bySampler {
+		require.Less(t, len(scores), len(rows), "of the selected alone")
+		all, err = episode.BySampler(rows)
+		require.NoError(t, err)
+	}
+	require.Len(t, all, len(rows))
 	alone, err := r.Host.Credit(t.Context(), activities.CreditInput{Run: r.Run, Settings: in.Settings, Trajectories: in.Trajectories, Scores: in.Scores})
 	require.NoError(t, err)
 	require.Equal(t, in.Batch, alone.Batch, "as if the credit were a step of its own")
-	require.NoError(t, run.AddEntropies(rows, scores))
+	require.NoError(t, run.AddEntropies(rows, all))
 	sums := map[int32]float64{}
 	var kept []int32
 	for _, row := range rows {

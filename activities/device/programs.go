@@ -50,7 +50,8 @@ func (e *Engine) secondFor(rc *run.Context, run activities.Run) (*model.Programs
 func secondKey(rc *run.Context, run activities.Run) programsKey {
 	s, c := rc.Shapes(rc.Training, 1), rc.Train.Credit
 	return programsKey{base: run.Base.Digest, lora: rc.Config.LoRA, second: secondOf(c), values: c.Values(), shapes: model.Shapes{
-		MicroBatch: s.MicroBatch, Sequence: s.Sequence, Narrower: s.Narrower, ComputeDtype: s.ComputeDtype, Keep: s.Keep, Sharded: s.Sharded,
+		MicroBatch: s.MicroBatch, Sequence: s.Sequence, Narrower: s.Narrower, ComputeDtype: s.ComputeDtype,
+		Exact: s.Exact, Keep: s.Keep, Sharded: s.Sharded,
 		Loss: model.LossOptions{Value: valueLoss(c)},
 	}}
 }

@@ -3,6 +3,7 @@ package device
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
@@ -58,6 +59,9 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 	out := activities.ScoreResult{More: piece.more}
 	if !piece.more {
 		out.Metrics = run.ScoreMetrics(rows, table)
+		if w.Train.Policy.Exact && w.Train.Rollout.Lag == 0 { // with a lag another version has sampled
+			maps.Copy(out.Metrics, run.ExactnessOf(rows, table).Metrics())
+		}
 	}
 	if out.Scores, err = tables.Put(ctx, d.Store, store.IterationDir(of.ID, in.Policy.Branch, in.Iteration), name, table); err != nil {
 		return activities.ScoreResult{}, err

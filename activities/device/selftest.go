@@ -23,7 +23,7 @@ const (
 
 // selfTestName is what the record of a passed self-test says. A test that finds more has
 // another name.
-const selfTestName = "self-test 1: an update of two micro-batches and a generation, twice each"
+const selfTestName = "self-test 2: an update of two micro-batches and a generation, twice each, and its scores"
 
 // selfTest has the device repeat itself with the programs that train a run: an update of two
 // micro-batches and a generation, twice each, on probes. Programs are tested once before they
@@ -120,10 +120,13 @@ func (w *work) testOnce(key programsKey, p *model.Programs, test func() error) e
 	return nil
 }
 
-// repeatsGeneration samples from prompts on two probes, and compares.
+// repeatsGeneration samples from prompts on two probes, and compares; see scoresAsSampled too.
 func (w *work) repeatsGeneration(ctx context.Context, p *model.Programs, in model.GenerateInput) error {
 	return w.repeats(ctx, "a generation", p, func(probe *model.State) (string, *model.State, error) {
 		got, err := p.Sampler.Generate(ctx, probe, in)
+		if err == nil {
+			err = w.scoresAsSampled(ctx, p, probe, in, got)
+		}
 		return fmt.Sprint(got.Tokens, got.LogProbs), probe, err
 	})
 }

@@ -103,6 +103,11 @@ func (w *work) apply(ctx context.Context, s store.Store, in activities.UpdateInp
 		return activities.UpdateResult{}, err
 	}
 	b.of = u.microBatches()
+	if w.Train.ScoredBySampler() && b.exact == nil && b.done == 0 {
+		if b.exact, err = u.checkExact(ctx, w, in.Policy.Version); err != nil {
+			return activities.UpdateResult{}, err
+		}
+	}
 	for from := b.done; b.done < b.of; {
 		if err := ctx.Err(); err != nil {
 			return activities.UpdateResult{}, err
@@ -120,7 +125,7 @@ func (w *work) apply(ctx context.Context, s store.Store, in activities.UpdateInp
 	if err := w.engine.computeFingerprint(); err != nil {
 		return activities.UpdateResult{}, err
 	}
-	return activities.UpdateResult{State: w.engine.fingerprint, Counts: b.made.counts(), Metrics: u.metrics(w.Train, b.made)}, nil
+	return activities.UpdateResult{State: w.engine.fingerprint, Counts: b.made.counts(), Metrics: u.metrics(w.Train, b)}, nil
 }
 
 // update is what an update is made of.
@@ -345,8 +350,12 @@ func guardMetrics(t spec.Train) []string {
 }
 
 // metrics are the metrics of a whole update.
-func (u *update) metrics(t spec.Train, made stepped) activities.Metrics {
+func (u *update) metrics(t spec.Train, b *begunUpdate) activities.Metrics {
+	made := b.made
 	out := made.metrics()
+	if b.exact != nil {
+		maps.Copy(out, b.exact.Metrics())
+	}
 	out["actor/lr"] = canon.Float(u.settings.LearningRate)
 	if t.Update.KLIn == spec.KLLoss {
 		out["actor/kl_loss"], out["actor/kl_coef"] = made.mean(func(m model.UpdateMetrics) float64 { return m.KL }), canon.Float(u.knobs.KLCoefficient)

@@ -4,9 +4,11 @@
 package episode
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/infra/store"
 )
 
 // The rows of a run's tables. A table is Parquet (DuckDB and pandas read it);
@@ -30,9 +32,10 @@ type GenerateRow struct {
 	// SampledIDs are the sampled ids, with the end-of-turn id, or the whole token that completes
 	// a text of rollout.stop_at.
 	SampledIDs []int32 `parquet:"sampled_ids,list"`
-	// RolloutLogProbs are the sampler's log-probs of SampledIDs. Training uses the
-	// log-probs of Score; these measure the difference between the two programs.
-	RolloutLogProbs []float32 `parquet:"rollout_log_probs,list"`
+	// RolloutLogProbs are the sampler's log-probs of SampledIDs, RolloutEntropies the entropies, in
+	// nats, of what they were sampled from; without policy.exact there are none of the latter.
+	RolloutLogProbs  []float32 `parquet:"rollout_log_probs,list"`
+	RolloutEntropies []float32 `parquet:"rollout_entropies,list"`
 	// Truncated says that the length limit cut the turn.
 	Truncated bool `parquet:"truncated"`
 }
@@ -92,8 +95,9 @@ type TrajectoryRow struct {
 	Restarts []bool `parquet:"restarts,list"`
 	// StateKeys name the state at each turn's beginning, and after the last.
 	StateKeys []string `parquet:"state_keys,list"`
-	// RolloutLogProbs are the sampler's log-probs of all sampled ids, in order.
-	RolloutLogProbs []float32 `parquet:"rollout_log_probs,list"`
+	// RolloutLogProbs and RolloutEntropies are the sampler's of all sampled ids, in order.
+	RolloutLogProbs  []float32 `parquet:"rollout_log_probs,list"`
+	RolloutEntropies []float32 `parquet:"rollout_entropies,list"`
 	// Rewards and Penalties are one a turn.
 	Rewards   []float64 `parquet:"rewards,list"`
 	Penalties []float64 `parquet:"penalties,list"`
@@ -203,6 +207,19 @@ type ScoreRow struct {
 	// before each of them; none in a run without.
 	RefLogProbs []float32 `parquet:"ref_log_probs,list"`
 	Values      []float32 `parquet:"values,list"`
+}
+
+// BySampler are the scores of rows as the sampler has given them.
+func BySampler(rows []TrajectoryRow) ([]ScoreRow, error) {
+	out := make([]ScoreRow, len(rows))
+	for i, r := range rows {
+		if n := r.Sampled(); len(r.RolloutLogProbs) != n || len(r.RolloutEntropies) != n {
+			return nil, fmt.Errorf("row %d has %d log-probs and %d entropies of %d sampled tokens: %w",
+				r.Row, len(r.RolloutLogProbs), len(r.RolloutEntropies), n, store.ErrInvalid)
+		}
+		out[i] = ScoreRow{Row: r.Row, LogProbs: r.RolloutLogProbs, Entropies: r.RolloutEntropies}
+	}
+	return out, nil
 }
 
 // PairRow is a reasoning under a prompt, in the table of a piece of Diagnose.

@@ -61,6 +61,7 @@ func Trajectories(turns []Turn, label func(group int) string) []TrajectoryRow {
 			r.Restarts = append(r.Restarts, g.Restart)
 			r.StateKeys = append(r.StateKeys, st.StateKey)
 			r.RolloutLogProbs = append(r.RolloutLogProbs, g.RolloutLogProbs...)
+			r.RolloutEntropies = append(r.RolloutEntropies, g.RolloutEntropies...)
 			r.Rewards = append(r.Rewards, st.Reward)
 			r.Penalties = append(r.Penalties, st.Penalty)
 			r.Actions = append(r.Actions, strings.Join(st.Actions, Separator))

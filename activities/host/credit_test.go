@@ -42,6 +42,7 @@ func (p *played) credited(in activities.CreditInput, selected activities.SelectR
 	rows := p.rows(selected)
 	scores := putTable(p, p.scores(rows, 1))
 	in.Run, in.Settings, in.Scores = p.Run, p.Plan.Settings, &scores
+	selected.Scored = nil // these have numbers by which they are known
 	in = in.Of(selected, in.Rollout)
 	out, err := p.h.Credit(p.t.Context(), in)
 	require.NoError(p.t, err)

@@ -197,6 +197,7 @@ func (p *played) generate(what activities.Rollout, turn int, turns []store.TurnR
 			g.SampledIDs = append(p.rc.Tokenizer.Encode(p.say(what, turn, g)), p.rc.Tokenizer.EndOfTurn()[0])
 			for n := range g.SampledIDs {
 				g.RolloutLogProbs = append(g.RolloutLogProbs, -float32(turn)-float32(i)/16-float32(n)/256)
+				g.RolloutEntropies = append(g.RolloutEntropies, float32(turn)/4)
 			}
 			p.sampled += len(g.SampledIDs)
 		}

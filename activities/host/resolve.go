@@ -294,7 +294,7 @@ func PlanOf(t spec.Train) activities.Plan {
 		Schedule: t.Schedule, WarmStartSteps: t.Policy.WarmStart.Steps,
 		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0, Foreign: t.Environment.Foreign(), Judged: t.Judged(),
 		Search: t.Rollout.Search, Expansions: t.Rollout.TreesOf().Expansions,
-		StopTokens: t.Stop.SampledTokens, StopSuccess: t.Stop.Success, Lag: t.Rollout.Lag,
+		StopTokens: t.Stop.SampledTokens, StopSuccess: t.Stop.Success, Lag: t.Rollout.Lag, ScoredBySampler: t.ScoredBySampler(),
 	}
 	if t.Rollout.Workers > 1 {
 		p.Workers, p.BlockRows, p.Beside = t.Rollout.Workers, t.Rollout.BlockRows, t.Rollout.Lag > 0

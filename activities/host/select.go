@@ -106,6 +106,14 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 		if err := run.AddEntropies(rows, scores); err != nil {
 			return activities.SelectResult{}, err
 		}
+	} else if in.Settings.Selection.Exact() {
+		scores, err := episode.BySampler(rows)
+		if err == nil {
+			err = run.AddEntropies(rows, scores)
+		}
+		if err != nil {
+			return activities.SelectResult{}, err
+		}
 	}
 	rolled := *task
 	rolled.Groups = len(rows) / task.Members
@@ -136,6 +144,18 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 	ref, err := tables.Put(ctx, h.Store, dir, "trajectories", rows)
 	if err != nil {
 		return activities.SelectResult{}, err
+	}
+	var scored *activities.ScoreResult
+	if rc.Train.ScoredBySampler() && count > 0 {
+		selected := episode.SelectedOf(rows)
+		scores, err := episode.BySampler(selected)
+		if err != nil {
+			return activities.SelectResult{}, err
+		}
+		scored = &activities.ScoreResult{Metrics: run.ScoreMetrics(selected, scores)}
+		if scored.Scores, err = tables.Put(ctx, h.Store, dir, "scores", scores); err != nil {
+			return activities.SelectResult{}, err
+		}
 	}
 	before, err := run.Memory(ctx, h.Store, task.Method, in.Tables)
 	if err != nil {
@@ -181,7 +201,7 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 		metrics["rollout/rounds"] = canon.Float(float64(n))
 	}
 	return activities.SelectResult{
-		Trajectories: ref, Tables: side, Rows: count, Parts: run.PartSizes(rc, rows, count, task), Metrics: metrics,
+		Trajectories: ref, Tables: side, Scored: scored, Rows: count, Parts: run.PartSizes(rc, rows, count, task), Metrics: metrics,
 		Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()},
 	}, nil
 }

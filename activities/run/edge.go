@@ -42,6 +42,7 @@ var kinds = []struct {
 	{activities.KindOutOfMemory, []error{activities.ErrOutOfMemory}},
 	{activities.KindDeviceFailed, []error{activities.ErrDeviceFailed}},
 	{activities.KindDeviceTooSmall, []error{activities.ErrDeviceTooSmall}},
+	{activities.KindNotExact, []error{activities.ErrNotExact}},
 	{activities.KindNotFree, []error{activities.ErrNotFree}},
 	{activities.KindCasesTooNarrow, []error{envs.ErrCases}},
 	{activities.KindEnvironment, []error{activities.ErrEnvironment}},

@@ -40,7 +40,7 @@ func TestKindsOfErrors(t *testing.T) {
 		activities.KindStoreDenied: {store.ErrDenied}, activities.KindNoBucket: {store.ErrNoBucket}, activities.KindRemoved: {store.ErrRemoved},
 		activities.KindStateDiffers: {activities.ErrStateDiffers}, activities.KindProgramsDiffer: {activities.ErrProgramsDiffer, &activities.ProgramsDiffer{}},
 		activities.KindNotResident: {activities.ErrNotResident}, activities.KindDraining: {activities.ErrDraining}, activities.KindOutOfMemory: {activities.ErrOutOfMemory},
-		activities.KindDeviceFailed: {activities.ErrDeviceFailed}, activities.KindDeviceTooSmall: {activities.ErrDeviceTooSmall}, activities.KindNotFree: {activities.ErrNotFree},
+		activities.KindDeviceFailed: {activities.ErrDeviceFailed}, activities.KindDeviceTooSmall: {activities.ErrDeviceTooSmall}, activities.KindNotFree: {activities.ErrNotFree}, activities.KindNotExact: {activities.ErrNotExact},
 		activities.KindCasesTooNarrow: {envs.ErrCases}, activities.KindEnvironment: {activities.ErrEnvironment}, activities.KindEnvironmentBroke: {activities.ErrEnvironmentBroke},
 		activities.KindNotFound: {activities.ErrNotFound},
 		activities.KindInvalid:  {store.ErrInvalid, store.ErrBroken, store.ErrTooLarge, model.ErrInput, model.ErrTensors, model.ErrConfig, starter.ErrNoAdvice},

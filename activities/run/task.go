@@ -201,6 +201,7 @@ func (rc *Context) Shapes(s *Task, turn int) model.Shapes {
 		Sequence:     width,
 		Narrower:     narrower(width, u.Widths),
 		ComputeDtype: rc.Train.Policy.ComputeDtype,
+		Exact:        rc.Train.Policy.Exact,
 		Keep:         u.Keeps(),
 		Sharded:      u.Shards > 1,
 		Loss:         u.Terms(rc.Training.Turns),

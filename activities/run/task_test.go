@@ -167,7 +167,7 @@ func TestShapes(t *testing.T) {
 	rc.Train.Rollout.ChunkTokens, rc.Train.Rollout.BlockRows, rc.Train.Rollout.PassRows = 5, 2, 0
 	want := model.Shapes{
 		GenerateRows: 8, BlockRows: 2, MicroBatch: 4, PromptTokens: 100, MaxNewTokens: 20, ChunkTokens: 5, Sequence: 256, Narrower: [2]int{128, 64}, ComputeDtype: "bfloat16",
-		Sharded: true, Loss: rc.Train.Update.Terms(3),
+		Exact: true, Sharded: true, Loss: rc.Train.Update.Terms(3),
 	}
 	require.Equal(t, want, rc.Shapes(rc.Training, 1))
 	want.PromptTokens = 230

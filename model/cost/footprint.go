@@ -15,6 +15,7 @@ type footprint struct {
 	width            int64 // bytes of a number in the compute dtype
 	cpu              bool
 	keep             bool      // activations for the backward pass
+	exact            bool      // keys and values are padded to a multiple of lane
 	value            bool      // the critic's
 	lora             *Adapters // nil: all weights are trained
 	values           int64     // of a token: a critic's, or 1
@@ -26,7 +27,7 @@ type footprint struct {
 func (j Job) policy() footprint {
 	m := j.Network
 	return footprint{
-		m: m, width: j.ComputeBytes, cpu: j.CPU, keep: j.Keep, lora: j.Adapters,
+		m: m, width: j.ComputeBytes, cpu: j.CPU, keep: j.Keep, exact: j.Exact, lora: j.Adapters,
 		hidden: int64(m.HiddenSize), inner: int64(m.IntermediateSize),
 		queries: int64(m.Heads) * m.headDim(), keys: int64(m.KVHeads) * m.headDim(),
 		layers: int64(m.Layers), vocabulary: int64(m.VocabSize), values: 1, trained: float32Bytes * m.Trained(j.Adapters),
@@ -111,9 +112,18 @@ func (f footprint) tables(positions int64) int64 {
 	return float32Bytes * (positions*f.m.headDim() + f.vocabulary)
 }
 
+// lane is what the places and the values of an exact policy are a multiple of.
+const lane = 64
+
+func upToLane(n int64) int64 { return (n + lane - 1) / lane * lane }
+
 // cache is the bytes of the keys and values of rows at so many places.
 func (f footprint) cache(rows, places int64) int64 {
-	return 2 * f.width * f.layers * rows * places * f.keys
+	values := f.keys
+	if f.exact {
+		places, values = upToLane(places), int64(f.m.KVHeads)*upToLane(f.m.headDim())
+	}
+	return f.width * f.layers * rows * places * (f.keys + values)
 }
 
 // saved is the bytes of what the forward program leaves to the backward program for so many
@@ -170,11 +180,11 @@ func (f footprint) prefill(rows, prompt, positions int64) Program {
 type Pass struct{ Rows, Prompt, Fresh int64 }
 
 // step is what a step of decoding needs: three tensors of logits, two of scores, and on a CPU
-// that widens them the matrices and one layer's keys or values.
+// that widens them one layer's keys or values.
 func (f footprint) step(s Pass) int64 {
 	n := 3*float32Bytes*s.Rows*f.vocabulary + 2*float32Bytes*s.Rows*int64(f.m.Heads)*(s.Prompt+s.Fresh)
 	if f.widens() {
-		n += float32Bytes*f.layers*sum(f.m.layer()) + f.table() + float32Bytes*s.Rows*(s.Prompt+s.Fresh)*f.keys
+		n += float32Bytes * s.Rows * (s.Prompt + s.Fresh) * f.keys
 	}
 	return n
 }
@@ -187,7 +197,7 @@ func (s Pass) sampledBytes() int64 { return float32Bytes * s.Rows * s.Fresh }
 func (f footprint) decode(s Pass) Program {
 	return Program{
 		Name: "decode", Inputs: f.weights + f.cache(s.Rows, s.Prompt) + f.tables(s.Prompt+s.Fresh) + s.sampledBytes(),
-		Outputs: 2 * s.sampledBytes(), Temporary: f.cache(s.Rows, s.Prompt+s.Fresh) + f.step(s),
+		Outputs: 3 * s.sampledBytes(), Temporary: f.cache(s.Rows, s.Prompt+s.Fresh) + f.step(s),
 	}
 }
 
@@ -200,8 +210,8 @@ func (f footprint) room(name string, rows, from, to int64) Program {
 func (f footprint) decodeChunk(name string, s Pass) Program {
 	cache := f.cache(s.Rows, s.Prompt+s.Fresh)
 	return Program{
-		Name: name, Inputs: f.weights + cache + f.tables(s.Prompt+s.Fresh) + 3*s.sampledBytes(),
-		Outputs: cache + 2*s.sampledBytes(), Aliases: cache, Temporary: f.step(s),
+		Name: name, Inputs: f.weights + cache + f.tables(s.Prompt+s.Fresh) + 4*s.sampledBytes(),
+		Outputs: cache + 3*s.sampledBytes(), Aliases: cache, Temporary: f.step(s),
 	}
 }
 

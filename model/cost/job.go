@@ -10,6 +10,8 @@ type Job struct {
 	Adapters *Adapters
 	// Keep says that a forward pass keeps the activations of all layers for the backward pass.
 	Keep bool
+	// Exact says that keys and values are padded, as policy.exact has them.
+	Exact bool
 	// CPU says that the device is a CPU: it widens what it computes with to float32.
 	CPU bool
 	// Values is how many values a critic has of a token; 0 if the run trains no critic. PRM says that it

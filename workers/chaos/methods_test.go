@@ -10,10 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers"
+	"github.com/reprise-rl/reprise/workflows/collapse"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // method is a preset that shows a method, made small.
@@ -50,12 +53,31 @@ var everywhere = []string{
 // exactEntropy is the metric with which Select also computes the advantages: no Credit follows.
 const exactEntropy = "exact_entropy"
 
+// scoredBySampler says whether a run has no Score, and no Credit, because the sampler has scored.
+func scoredBySampler(t *testing.T, text []byte) bool {
+	t.Helper()
+	s, err := spec.Decode(text, run.Known())
+	require.NoError(t, err)
+	return s.ScoredBySampler()
+}
+
 // everywhere are the kinds of step that the method's run has.
-func (m method) everywhere() []string {
-	if m.change["selection.metric"] != exactEntropy {
-		return everywhere
+func (m method) everywhere(bySampler bool) []string {
+	return slices.DeleteFunc(slices.Clone(everywhere), func(kill string) bool {
+		return strings.HasPrefix(kill, "Score/") && bySampler ||
+			strings.HasPrefix(kill, "Credit/") && (bySampler || m.change["selection.metric"] == exactEntropy)
+	})
+}
+
+// killed are the places where the method's workers die: in the selection where no step scores.
+func (m method) killed(bySampler bool) (out []string) {
+	for _, kill := range m.kills {
+		if bySampler {
+			kill = strings.Replace(kill, "Score#", "Select#", 1)
+		}
+		out = append(out, kill)
 	}
-	return slices.DeleteFunc(slices.Clone(everywhere), func(kill string) bool { return strings.HasPrefix(kill, "Credit/") })
+	return out
 }
 
 // family is methods on one task, in one lane each: undisturbed, and disturbed.
@@ -92,17 +114,13 @@ func nervous(warmUp int) map[string]any {
 	}
 }
 
-// quickStarter are XLA flags with which the CPU's compiler needs half of the time. model.QuickCompile
-// would need less, and what it compiles would take longer to train a starter's policy.
-const quickStarter = "--xla_backend_optimization_level=1 --xla_cpu_parallel_codegen_split_count=1 --xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters,xla_cpu_disable_loop_unrolling,xla_cpu_disable_slp_vectorizer"
-
 // xlaFlags shorten what a new worker compiles before it works, which is most of what these
 // tests cost. With -full the programs are the same as in every other run.
 func xlaFlags() string {
 	if *full {
 		return ""
 	}
-	return quickStarter
+	return model.QuickCompile
 }
 
 // ofMethods is a lane whose workers compile so. They may be silent for longer than
@@ -232,7 +250,7 @@ func (f *family) disturb(t *testing.T) {
 	var kills []string
 	for _, m := range f.methods {
 		f.learns(t, m)
-		for _, kill := range m.kills {
+		for _, kill := range m.killed(scoredBySampler(t, f.spec(t, m))) {
 			kills = append(kills, m.name()+"!"+kill)
 		}
 	}
@@ -256,7 +274,7 @@ func (f *family) disturb(t *testing.T) {
 func (f *family) everywhere(t *testing.T, m method) {
 	l := f.disturbed(t)
 	l.devices = []int{2, 4, 1}
-	stop := l.keep(m.everywhere()...)
+	stop := l.keep(m.everywhere(scoredBySampler(t, f.spec(t, m)))...)
 	l.start(m.name(), f.spec(t, m))
 	l.completes(m.name())
 	stop()
@@ -281,6 +299,12 @@ func (f *family) learns(t *testing.T, m method) {
 		}
 		if len(manifest.Updates()) == 0 {
 			continue
+		}
+		differing, compared := manifest.Metrics[collapse.MetricDiffering]
+		require.Zero(t, differing, "%s, iteration %d: a token's log-prob is not the sampler's", m.name(), n)
+		if scoredBySampler(t, f.spec(t, m)) && !slices.Contains(m.stale, n) {
+			require.True(t, compared, "%s, iteration %d", m.name(), n)
+			require.Zero(t, manifest.Metrics[collapse.MetricRolloutDiffMax])
 		}
 		ratio := float64(manifest.Metrics["actor/ratio_max"])
 		if m.steps > 1 || slices.Contains(m.stale, n) {

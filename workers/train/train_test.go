@@ -56,13 +56,14 @@ func TestTrainNeedsEveryPart(t *testing.T) {
 	e, err := engine()
 	require.NoError(t, err)
 	s := store.NewMemory()
-	whole, err := train.New(e, s).Train(t.Context(), "whole", []byte(everything))
+	every := strings.Replace(everything, `"from": "starter",`, `"from": "starter", "exact": false,`, 1) // which needs Score too
+	whole, err := train.New(e, s).Train(t.Context(), "whole", []byte(every))
 	require.NoError(t, err)
 	require.Len(t, whole.Iterations, 1)
 	for _, part := range iteration.Parts() {
 		t.Run(part, func(t *testing.T) {
 			t.Cleanup(iteration.Without(part))
-			_, err := train.New(e, store.NewOverlay(s)).Train(t.Context(), "without", []byte(everything))
+			_, err := train.New(e, store.NewOverlay(s)).Train(t.Context(), "without", []byte(every))
 			require.ErrorContains(t, err, "no step is left that does "+part)
 		})
 	}

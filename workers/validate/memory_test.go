@@ -139,7 +139,7 @@ func TestMemoryOfKeptValues(t *testing.T) {
 	}
 	train, shape := of(`,"keep_values":true`), run.ShapeOf(c)
 	said := statistics(t, device, c, model.Shapes{
-		GenerateRows: 16, PromptTokens: 256, MaxNewTokens: 64,
+		GenerateRows: 16, PromptTokens: 256, MaxNewTokens: 64, Exact: true,
 		Append: model.AppendShapes{Widest: 256, Before: 96, Tokens: train.Rollout.AppendTokens(2)},
 	})
 	kept := int64(2 * 4 * 4 * 32 * 256 * 4 * 64) // keys and values in float32: layers, rows, places, heads

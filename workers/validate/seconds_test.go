@@ -32,7 +32,7 @@ const (
 func trainOf(t *testing.T, more string) spec.Train {
 	t.Helper()
 	methodstest.NeedsOf(t, more)
-	train, err := spec.Decode([]byte(`{"environment":{"name":"bandit"},"iterations":200,"policy":{"from":"model:0123456789ab","compute_dtype":"bfloat16"},
+	train, err := spec.Decode([]byte(`{"environment":{"name":"bandit"},"iterations":200,"policy":{"from":"model:0123456789ab","compute_dtype":"bfloat16","exact":false},
 		"rollout":{"groups":4,"group_size":4,"turns":2,"prompt_tokens":[100,200],"max_new_tokens":50,"pass_rows":4},"selection":{"method":"all"},
 		"update":{"micro_batch":2,"recompute":"never"`+more+`},"snapshot":{"every":5},"evaluation":{"every":0}}`), run.Known())
 	require.NoError(t, err)

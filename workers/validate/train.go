@@ -126,6 +126,10 @@ func CheckTrain(b []byte, machine Machine, describe Describe) (Train, error) {
 	for _, text := range unasked {
 		notes = append(notes, "Warning: "+text+".")
 	}
+	if t.Policy.Exact && machine.Card > 0 {
+		notes = append(notes, "Warning: policy.exact was shown on CPUs alone. If the card's sampler gives other bits than its trainer, the run pauses at its start; "+
+			"set policy.exact to false for a card.")
+	}
 	out := Train{
 		Verdict: verdictOf(nil), Notes: notes, Spec: resolved, Derived: newDerivedJSON(derived, m.unknown == ""), Unknown: m.unknown,
 		Estimated: m.estimated && t.Rollout.PromptTokens == nil, numbers: derived.Text(m.missing),

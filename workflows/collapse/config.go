@@ -72,6 +72,8 @@ type Config struct {
 	NonFinite Row `json:"non_finite"`
 	// RolloutDiff: default not watched.
 	RolloutDiff Bound `json:"training_rollout_diff,omitzero"`
+	// NotExact: default stop, at once.
+	NotExact Row `json:"not_exact,omitzero"`
 
 	// The rules from here to EchoTrap watch nothing where they are left out; see Filled.
 
@@ -173,6 +175,7 @@ func Defaults() Config {
 		Validation:     Threshold{OnDetection: Inherit, Below: 0.01, Evaluations: 5},
 		EmptySelection: Row{OnDetection: Inherit, Iterations: 5},
 		NonFinite:      Row{OnDetection: Inherit, Iterations: 1},
+		NotExact:       Row{OnDetection: Stop, Iterations: 1},
 		Rollback:       Rollback{Max: 2, Then: Stop, LearningRateFactor: 0.5, EntropyCoefficient: -1, KLCoefficient: -1},
 	}
 }
@@ -209,6 +212,8 @@ func (c Config) limit(r Rule) limit {
 		return limit{factor: 0, row: c.NonFinite.Iterations}
 	case RolloutDiff:
 		return limit{factor: c.RolloutDiff.Above, row: 1}
+	case NotExact:
+		return limit{row: max(c.NotExact.Iterations, 1)}
 	}
 	if l, _, ok := c.optional(r.Name); ok {
 		return l
@@ -230,6 +235,11 @@ func (c Config) action(r Rule) Action {
 		a = c.EmptySelection.OnDetection
 	case NonFinite:
 		a = c.NonFinite.OnDetection
+	case NotExact:
+		if c.NotExact == (Row{}) {
+			return Off
+		}
+		a = c.NotExact.OnDetection
 	case RolloutDiff:
 		if c.RolloutDiff.Above == 0 {
 			return Off

@@ -59,6 +59,10 @@ func (r Rule) event(w Watch, iteration int, s seen, level, threshold float64, l 
 		e.Text = r.says + row
 	case r.Name == NonFinite:
 		e.Text = fmt.Sprintf("not finite: %s%s", names(s.evidence), row)
+	case r.Name == NotExact && len(s.evidence) == 1+len(r.details):
+		of := s.evidence[1:]
+		e.Text = fmt.Sprintf("the log-probs of %v tokens of a micro-batch are not the sampler's; the first is that of row %v, token %v: %v by the sampler, %v by the trainer",
+			s.value, of[0].Value, of[1].Value, of[2].Value, of[3].Value)
 	case r.against == fixed:
 		e.Evidence = append(e.Evidence, Evidence{"threshold", canon.Float(threshold)})
 		e.Text = fmt.Sprintf("%s is %s, %s %s%s", r.what, short(float64(s.value)), side, short(threshold), row)

@@ -41,6 +41,13 @@ const (
 	MetricToolCalls      = "train/ENVIRONMENT/TOOL_calls"
 	MetricRolloutDiff    = "training/rollout_logprob_diff_mean"
 	MetricRolloutDiffMax = "training/rollout_logprob_diff_max"
+	// MetricDiffering counts the tokens of a micro-batch whose log-prob is not the sampler's, to the bit.
+	// The others are of the first of them: the trajectory's row, the token's place in it, and both log-probs.
+	MetricDiffering      = "exact/differing_tokens"
+	MetricDifferingRow   = "exact/row"
+	MetricDifferingToken = "exact/token"
+	MetricSamplerLogProb = "exact/sampler"
+	MetricTrainerLogProb = "exact/trainer"
 )
 
 // The rules' names, as the config and the events have them.
@@ -56,6 +63,7 @@ const (
 	EmptySelection = "empty_selection"
 	NonFinite      = "non_finite"
 	RolloutDiff    = "training_rollout_diff"
+	NotExact       = "not_exact"
 	NoSignal       = "no_signal"
 	NoFormat       = "no_format"
 	EntropyUniform = "entropy_uniform"
@@ -97,6 +105,7 @@ type Rule struct {
 	above     bool      // it departs upwards
 	rest      bool      // the figure is 1 minus the metric
 	narrowing bool      // excused if the task is solved
+	details   []string  // further figures of its evidence
 	by        cause
 }
 
@@ -193,6 +202,13 @@ var plainRules = []Rule{
 		Doc:    "The sampler and the training program disagree on the sampled tokens by more than a bound. The update corrects for its own version of the policy, not for this difference.",
 		Source: "verl's training/rollout_probs_diff; the difference is rounding in float32, and grows with bfloat16. Off unless the spec gives the bound.",
 	},
+	{
+		Name: NotExact, Metrics: []string{MetricDiffering}, Severity: Early,
+		what: "the number of tokens whose log-prob is not the sampler's", against: fixed, above: true,
+		details: []string{MetricDifferingRow, MetricDifferingToken, MetricSamplerLogProb, MetricTrainerLogProb},
+		Doc:     "With `policy.exact`: a token's log-prob, computed again before the update, is not the sampler's, to the bit. It stops the run, because what was sampled was not the policy's: weights are stale, an adapter is another one's, or a device computes wrong.",
+		Source:  "Ours. The sign has no threshold: TitanRL, miles and Tunix hold the difference at exactly 0.",
+	},
 }
 
 // The metrics that rule non_finite reads. The first list counts what was left out. A
@@ -229,6 +245,11 @@ func (r Rule) look(m Metrics) (seen, bool) {
 		s := seen{value: v, evidence: []Evidence{{name, v}}, by: r.by}
 		if r.rest {
 			s.value = 1 - v
+		}
+		for _, detail := range r.details {
+			if v, ok := m[detail]; ok {
+				s.evidence = append(s.evidence, Evidence{detail, v})
+			}
 		}
 		return s, v.Finite()
 	}

@@ -140,6 +140,15 @@ func TestEvents(t *testing.T) {
 			},
 		},
 		{
+			// At once, with the token. The rollout was the version's before the update.
+			name: NotExact,
+			steps: []step{{0, Metrics{MetricDiffering: 0}, nil}, {1, Metrics{MetricDiffering: 3, MetricDifferingRow: 4, MetricDifferingToken: 17,
+				MetricSamplerLogProb: -1.25, MetricTrainerLogProb: -1.5}, nil}},
+			want: []Event{{Detector: NotExact, Iteration: 1, Onset: 0, Severity: Early,
+				Evidence: []Evidence{{MetricDiffering, 3}, {MetricDifferingRow, 4}, {MetricDifferingToken, 17}, {MetricSamplerLogProb, -1.25}, {MetricTrainerLogProb, -1.5}},
+				Text:     "the log-probs of 3 tokens of a micro-batch are not the sampler's; the first is that of row 4, token 17: -1.25 by the sampler, -1.5 by the trainer"}},
+		},
+		{
 			// Measured before the update: the policy came with it.
 			name:  "an entropy that is not finite",
 			steps: figures(MetricEntropy, 1, 1, nan),
@@ -286,7 +295,7 @@ func TestRules(t *testing.T) {
 		require.Contains(t, []Severity{Early, Late}, r.Severity)
 		require.Equal(t, r.Name == RolloutDiff || r.Remedy != "", Defaults().action(r) == Off, r.Name)
 	}
-	require.Len(t, names, 16)
+	require.Len(t, names, 17)
 	Rules()[0].Name = "changed"
 	require.Equal(t, RewardStd, Rules()[0].Name)
 }

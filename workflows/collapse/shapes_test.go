@@ -191,7 +191,7 @@ func TestCollapsesAreDetected(t *testing.T) {
 		})
 	}
 	for _, r := range rules {
-		if d.config.action(r) == Off {
+		if d.config.action(r) == Off || r.Name == NotExact { // which is no collapse of a policy
 			continue
 		}
 		require.True(t, covered[r.Name], "no collapse shows rule %s", r.Name)

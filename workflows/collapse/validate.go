@@ -46,6 +46,10 @@ func (c Config) Validate() strict.Problems {
 	v.action(RolloutDiff, cmp.Or(c.RolloutDiff.OnDetection, Inherit))
 	above := c.RolloutDiff.Above
 	v.number("training_rollout_diff.above", above, above >= 0 && above <= 1000, "0 (not watched) or a number up to 1000")
+	if c.NotExact != (Row{}) {
+		v.action(NotExact, c.NotExact.OnDetection)
+		v.integer("not_exact.iterations", c.NotExact.Iterations, 1, maxRow)
+	}
 	v.optional(c)
 	v.rollback(c)
 	return v.problems

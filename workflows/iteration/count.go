@@ -88,6 +88,9 @@ func invented(c Call, plan activities.Plan, pieces spec.Pieces) any {
 		out.Alive = 1
 	case *activities.SelectResult:
 		out.Rows = updates
+		if plan.ScoredBySampler {
+			out.Scored, out.Credited = &activities.ScoreResult{}, &activities.CreditResult{Batch: &store.Ref{}, Turns: inventedPasses(plan)}
+		}
 		if updates > 1 {
 			for range updates {
 				out.Parts = append(out.Parts, 1)
@@ -117,13 +120,19 @@ func invented(c Call, plan activities.Plan, pieces spec.Pieces) any {
 		}
 	case *activities.CreditResult:
 		out.Batch = &store.Ref{}
-		if plan.Settings.Update.Passes.On() && c.Input.(activities.CreditInput).Pass == nil {
-			for turn := plan.Turns; turn > 0; turn-- {
-				out.Turns = append(out.Turns, turn)
-			}
+		if c.Input.(activities.CreditInput).Pass == nil {
+			out.Turns = inventedPasses(plan)
 		}
 	}
 	return result
+}
+
+// inventedPasses are the turns that an update has passes of.
+func inventedPasses(plan activities.Plan) (turns []int) {
+	for turn := plan.Turns; turn > 0 && plan.Settings.Update.Passes.On(); turn-- {
+		turns = append(turns, turn)
+	}
+	return turns
 }
 
 // rowsOf is how many rows a rollout of the plan has.

@@ -248,7 +248,9 @@ func hasNextRollout(it *Iteration) bool { return it.Next.Rollout.Done }
 
 // A selection by exact entropies comes after Score, which scores every row. Once rows are
 // selected nothing of it is left to do.
-func dueEverything(it *Iteration) bool { return it.Selected == nil && it.Settings.Selection.Exact() }
+func dueEverything(it *Iteration) bool {
+	return it.Selected == nil && it.Settings.Selection.Exact() && !it.Plan.ScoredBySampler
+}
 func hasEverything(it *Iteration) bool { return it.Everything != nil }
 
 // All rows of a shared rollout are scored at once, by the policy that rolled out.

@@ -199,7 +199,7 @@ func TestCreditWithSelection(t *testing.T) {
 		if sc.start.Head != nil && sc.start.Head.NextRollout != nil {
 			continue // it was made under settings of its own
 		}
-		sc.turns, sc.settings.Selection.Metric, sc.earlier = nil, "exact_entropy", false
+		sc.turns, sc.settings.Selection.Metric, sc.earlier, sc.start.Plan.ScoredBySampler = nil, "exact_entropy", false, false
 		one, steps := credits(sc)
 		sc.earlier = true
 		two, more := credits(sc)
@@ -212,6 +212,28 @@ func TestCreditWithSelection(t *testing.T) {
 		}
 	}
 	require.Greater(t, credited, 50, "scenarios have enough of it")
+}
+
+// Where the sampler scores, no step does: Select gives the scores, and the advantages.
+func TestScoredBySampler(t *testing.T) {
+	for _, algorithm := range []string{"", "state_baseline"} {
+		sc := everything()
+		sc.start.Plan.ScoredBySampler, sc.settings = true, settings(algorithm)
+		sc.settings.Selection.Metric = "exact_entropy"
+		var seen []string
+		it := New(sc.start, sc.state())
+		in, err := it.ToCommit(func(c Call) (any, error) {
+			seen = append(seen, c.Name)
+			return sc.result(c), nil
+		})
+		require.NoError(t, err)
+		require.NotContains(t, seen, steps.Score.Name)
+		require.NotContains(t, seen, steps.Credit.Name, "the selection has computed the advantages")
+		require.NotNil(t, in.Scores)
+		require.NotNil(t, in.Batch)
+		require.Contains(t, in.Metrics, "actor/entropy")
+		require.Nil(t, it.Selected.Scored, "it is carried once")
+	}
 }
 
 // Steps that wait for nothing but each other's inputs do run at once.

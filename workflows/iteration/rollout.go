@@ -301,13 +301,13 @@ func (it *Iteration) entropies() *store.Ref {
 }
 
 // selection puts the rollout together and selects groups. If too few groups vary, it
-// requests another round. If the rows are scored already, it computes the advantages too.
+// requests another round. If the rows are scored already, or by the sampler, it computes the advantages too.
 func (it *Iteration) selection() []Call {
 	in, what := activities.SelectInput{
 		Run: it.Run, Branch: it.Branch, Rollout: activities.Rollout{Iteration: it.Number}, Settings: it.Settings, Turns: it.turns(),
 		Tables: it.tables(), Scores: it.entropies(),
 	}, "select groups"
-	if in.Scores != nil {
+	if in.Scores != nil || it.Plan.ScoredBySampler {
 		in.Credit, what = new(it.creditInput()), "select groups, and their advantages"
 	}
 	return []Call{call(steps.Select, fmt.Sprintf("round %d", it.Round+1), in, func(out activities.SelectResult) {
@@ -317,6 +317,10 @@ func (it *Iteration) selection() []Call {
 			return
 		}
 		it.add(&out.Metrics)
+		if out.Scored != nil {
+			it.add(&out.Scored.Metrics)
+			it.Scored, out.Scored = out.Scored, nil
+		}
 		it.Plan.CountStops(it.Previous, it.Metrics)
 		if out.Credited != nil {
 			it.credited(*out.Credited)

@@ -141,6 +141,7 @@ func random(r *rand.Rand) *scenario {
 		sc.lags(r)
 	}
 	sc.earlier = one(3)
+	s.Plan.ScoredBySampler = s.Plan.Lag == 0 && !sc.earlier && one(3)
 	return sc
 }
 
@@ -212,7 +213,10 @@ func (sc *scenario) result(c Call) any {
 		if len(sc.rows) > 1 {
 			out.Parts = sc.rows
 		}
-		if in.Credit != nil && !sc.earlier && in.Credit.Due(sc.rows[0]) {
+		if sc.start.Plan.ScoredBySampler && out.Rows > 0 {
+			out.Scored = &activities.ScoreResult{Scores: ref("scores", c.Input), Metrics: activities.Metrics{"actor/entropy": figure}}
+		}
+		if in.Credit != nil && !sc.earlier && (in.Credit.Scores != nil || out.Scored != nil) && in.Credit.Due(sc.rows[0]) {
 			credit := Call{Routing: steps.Credit.Routing, Input: in.Credit.Of(*out, out.Shared(in.Branch, in.Rollout.Iteration))}
 			out.Credited = sc.result(credit).(*activities.CreditResult)
 		}

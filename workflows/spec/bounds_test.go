@@ -205,6 +205,7 @@ var bounds = map[string]string{
 	"collapse.echo_trap.within":            "[1, 1000]",
 	"collapse.empty_selection.iterations":  "[1, 1000]",
 	"collapse.non_finite.iterations":       "[1, 1000]",
+	"collapse.not_exact.iterations":        "[1, 1000]",
 	"collapse.training_rollout_diff.above": "[0, 1000]",
 
 	"collapse.rollback.max":                  "[0, 100]",

@@ -88,7 +88,7 @@ func TestDecodeFillsDefaults(t *testing.T) {
 		Iterations: 200,
 		Policy: spec.Policy{
 			From:         "starter",
-			ComputeDtype: "float32",
+			ComputeDtype: "float32", Exact: true,
 			Starter: &spec.Starter{
 				Layers: 4, HiddenSize: 128, IntermediateSize: 384, Heads: 4, KVHeads: 2, Seed: 1,
 			},

@@ -9,7 +9,7 @@ import (
 // Job is what the spec asks of a network of this shape, on a GPU.
 func (t Train) Job(m cost.Network) cost.Job {
 	j := cost.Job{
-		Network: m, ComputeBytes: 4, Adapters: t.Policy.LoRA.adapters(), Keep: t.Update.Keeps(),
+		Network: m, ComputeBytes: 4, Adapters: t.Policy.LoRA.adapters(), Keep: t.Update.Keeps(), Exact: t.Policy.Exact,
 		PRM: t.Credit.PRM(), Reference: t.Update.Reference(), Rollout: t.rollout(),
 		Update: cost.Update{
 			Rows: t.Update.MicroBatch, Width: t.width(),

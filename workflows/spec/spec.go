@@ -70,6 +70,8 @@ type Policy struct {
 	// name.
 	Base         string `json:"base,omitempty"`
 	ComputeDtype string `json:"compute_dtype"`
+	// Exact says that the sampler's log-probs are the trainer's, to the bit; see ScoredBySampler.
+	Exact bool `json:"exact"`
 	// ChatTemplateKwargs are the variables of the chat template, a JSON object in canonical
 	// form; nil if none are written. Package chat reads them.
 	ChatTemplateKwargs json.RawMessage `json:"chat_template_kwargs,omitempty"`

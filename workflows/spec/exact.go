@@ -1,0 +1,7 @@
+package spec
+
+// ScoredBySampler reports whether the log-probs and entropies that the sampler gives are those that an iteration learns from, so that
+// no row is scored again: they are those of the version that learns, and nothing else scores the rows. It follows from the spec alone.
+func (t Train) ScoredBySampler() bool {
+	return t.Policy.Exact && t.Rollout.Lag == 0 && !t.Update.Reference() && !t.Credit.Second()
+}
