@@ -126,7 +126,10 @@ smoke: build servers bin/gotestsum plugin ## a three-iteration run on a fresh st
 
 # CHAOSFLAGS='-kills 100 -seed 7': how many kills at random moments, and which. CHAOSFLAGS='-kills 500 -part 1/5 -record DIR': a fifth of
 # 500 kills of all presets, and nothing else: half an hour.
-chaos: build servers bin/gotestsum plugin ## every kill of the matrix, and random ones: 40 minutes to over an hour
+chaos: build servers bin/gotestsum plugin ## every kill of the matrix, and random ones, and the sixty cases of policy.exact: an hour or more
+ifeq ($(CHAOSFLAGS),)
+	@bin/gotestsum --format testname -- -count=1 -timeout 60m -run '^TestExact' ./model -exact
+endif
 	@bin/gotestsum --format testname -- -count=1 -timeout 120m -run TestChaos ./workers/chaos -full $(CHAOSFLAGS)
 
 # SOAK=3000: the iterations.

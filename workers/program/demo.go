@@ -20,6 +20,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/connect"
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/human"
+	"github.com/reprise-rl/reprise/infra/plugin"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers"
@@ -59,7 +60,7 @@ interrupted resumes where it was.`,
 			return stack.WithProcess(cmd.Context(), servers, worker, cmd.Flags(), out, func(ctx context.Context, s stack.Served) error {
 				return served.serve(ctx, s, func() error {
 					devBanner(out, s, live.URL(served.listener))
-					return runDemo(ctx, out, s, preset)
+					return runDemo(ctx, out, s, preset, worker.Device.Plugin)
 				})
 			})
 		},
@@ -72,14 +73,14 @@ interrupted resumes where it was.`,
 	return cmd
 }
 
-func runDemo(ctx context.Context, out io.Writer, on stack.Served, preset string) error {
+func runDemo(ctx context.Context, out io.Writer, on stack.Served, preset, pluginName string) error {
 	run, under, err := demoRun(ctx, on.Client, preset)
 	if err != nil {
 		return err
 	}
 	if under {
 		fmt.Fprintf(out, "\n%s was interrupted: it continues.\n\n", run)
-	} else if err := startDemo(ctx, out, on.Stack, run, preset); err != nil {
+	} else if err := startDemo(ctx, out, on.Stack, run, preset, pluginName); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -122,15 +123,20 @@ func demoRun(ctx context.Context, c client.Client, preset string) (id string, un
 	}
 }
 
-// startDemo starts the run as a user would, with the temporal CLI.
-func startDemo(ctx context.Context, out io.Writer, servers *dev.Stack, run, preset string) error {
+// startDemo starts the run as a user would, with the temporal CLI. On a card it is one without policy.exact, which is shown for CPUs alone.
+func startDemo(ctx context.Context, out io.Writer, servers *dev.Stack, run, preset, pluginName string) error {
 	cli, err := dev.TemporalCLI()
 	if err != nil {
 		return err
 	}
 	file := filepath.Join("infra", "presets", preset+".json")
-	if _, err := os.Stat(file); err != nil {
+	path, _, found := plugin.Find(pluginName, "")
+	onCard := found == nil && plugin.IsCUDA(path)
+	if _, missing := os.Stat(file); missing != nil || onCard {
 		text, err := presets.Read(preset)
+		if onCard {
+			text, err = presets.With(preset, map[string]any{"policy": map[string]any{"exact": false}})
+		}
 		if err != nil {
 			return err
 		}

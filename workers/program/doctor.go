@@ -1,26 +1,30 @@
 package program
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/infra/connect"
 	"github.com/reprise-rl/reprise/infra/plugin"
 	"github.com/reprise-rl/reprise/infra/programcache"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/stack"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 func doctorCommand() *cobra.Command {
 	var conn stack.Connection
 	var options connect.DoctorOptions
-	var device model.DeviceOptions
+	var of model.DeviceOptions
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -31,9 +35,9 @@ func doctorCommand() *cobra.Command {
   reprise doctor --plugin /opt/pjrt_cuda.so --xla-flags=--xla_gpu_autotune_level=0`,
 		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			options.Plugin = device.Plugin
-			checks := append(conn.Settings.Doctor(cmd.Context(), options), programCacheCheck(device.ProgramCache), deviceCheck(device))
-			checks = append(checks, libraryChecks(device)...)
+			options.Plugin = of.Plugin
+			checks := append(conn.Settings.Doctor(cmd.Context(), options), programCacheCheck(of.ProgramCache))
+			checks = append(append(checks, deviceChecks(cmd.Context(), of, cmd.ErrOrStderr())...), libraryChecks(of)...)
 			if asJSON {
 				if err := json.NewEncoder(cmd.OutOrStdout()).Encode(checks); err != nil {
 					return err
@@ -54,7 +58,7 @@ func doctorCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&options.Register, "register", false, "register the Reprise* search attributes that are missing")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	stack.AddFingerprintFlags(cmd.Flags(), &device)
+	stack.AddFingerprintFlags(cmd.Flags(), &of)
 	conn.AddTemporalFlags(cmd.Flags())
 	return cmd
 }
@@ -90,8 +94,8 @@ func programCacheCheck(named string) connect.Check {
 	return c
 }
 
-// deviceCheck opens the device and reports its fingerprint.
-func deviceCheck(o model.DeviceOptions) connect.Check {
+// deviceChecks open the device, report its fingerprint, and compare its sampler with its trainer.
+func deviceChecks(ctx context.Context, o model.DeviceOptions, progress io.Writer) []connect.Check {
 	c := connect.Check{Name: "device", Status: connect.OK}
 	o.ProgramCache = programcache.None // which has a check of its own
 	d, err := model.OpenDevice(o)
@@ -102,7 +106,7 @@ func deviceCheck(o model.DeviceOptions) connect.Check {
 		} else if path, _, found := plugin.Find(o.Plugin, ""); found == nil && plugin.IsCUDA(path) {
 			c.Advice = "nvidia-smi must list a GPU and a driver of the plugin's CUDA version (580 or newer for cuda13); CUDA_VISIBLE_DEVICES must not hide it"
 		}
-		return c
+		return []connect.Check{c, {Name: nameExact, Status: connect.Skipped, Detail: "the device was not opened"}}
 	}
 	defer d.Close()
 	c.Detail = "fingerprint " + d.Fingerprint().ID()
@@ -111,6 +115,28 @@ func deviceCheck(o model.DeviceOptions) connect.Check {
 	}
 	if memory := d.MemorySettings().String(); memory != "" {
 		c.Detail += fmt.Sprintf("; %s, driver %s; %s", d.Fingerprint().DeviceKind, d.Fingerprint().Driver, memory)
+	}
+	return []connect.Check{c, exactCheck(ctx, d, progress)}
+}
+
+const nameExact = "policy.exact"
+
+// exactCheck compares what the device's sampler gives with what its trainer computes, which runs with policy.exact need.
+func exactCheck(ctx context.Context, d *model.Device, progress io.Writer) connect.Check {
+	c := connect.Check{Name: nameExact, Status: connect.OK}
+	shape := *spec.Default("starter").Policy.Starter
+	shape.Layers = 1 // all are alike
+	for _, dtype := range []string{"float32", "bfloat16"} {
+		fmt.Fprintf(progress, "comparing the sampler with the trainer in %s (some seconds)\n", dtype)
+		found, err := d.CheckExact(ctx, device.StarterConfig(shape), dtype, []int{2, 16, 256})
+		if err != nil {
+			c.Status, c.Detail, c.Advice = connect.Fail, fmt.Sprintf("%s: %v", dtype, err), "the device computes no policy; its message says why"
+			return c
+		}
+		if !found.Exact() {
+			c.Status, c.Advice = connect.Warn, "start runs with policy.exact false on this machine"
+		}
+		c.Detail = strings.TrimPrefix(c.Detail+"; "+dtype+": "+found.String(), "; ")
 	}
 	return c
 }

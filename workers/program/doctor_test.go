@@ -1,6 +1,7 @@
 package program
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -38,14 +39,22 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// The check of the device says how many there are, and what is wrong with those that are named.
-func TestDeviceCheck(t *testing.T) {
-	one := deviceCheck(model.DeviceOptions{})
+// The check of the device says how many there are, and what is wrong with those that are named. Its sampler and trainer are compared.
+func TestDeviceChecks(t *testing.T) {
+	check := func(o model.DeviceOptions) (device, exact connect.Check) {
+		got := deviceChecks(t.Context(), o, io.Discard)
+		require.Len(t, got, 2)
+		return got[0], got[1]
+	}
+	one, exact := check(model.DeviceOptions{})
 	require.Equal(t, connect.OK, one.Status, one.Detail)
-	several := deviceCheck(model.DeviceOptions{VirtualDevices: 3, Devices: []int{2, 0}})
+	require.Equal(t, connect.OK, exact.Status, exact.Detail)
+	require.Regexp(t, "float32: .*rows of \\[72 620\\].* have the same bits; bfloat16: .* have the same bits", exact.Detail)
+	several, _ := check(model.DeviceOptions{VirtualDevices: 3, Devices: []int{2, 0}})
 	require.Equal(t, connect.Check{Name: "device", Status: connect.OK, Detail: one.Detail + "; 2 devices: 2, 0"}, several)
-	wrong := deviceCheck(model.DeviceOptions{VirtualDevices: 2, Devices: []int{2}})
+	wrong, skipped := check(model.DeviceOptions{VirtualDevices: 2, Devices: []int{2}})
 	require.Equal(t, connect.Fail, wrong.Status)
+	require.Equal(t, connect.Skipped, skipped.Status)
 	require.Contains(t, wrong.Detail, "device 2 is named, and the plugin has 2")
 	require.Equal(t, "correct the flag that the message names", wrong.Advice)
 }

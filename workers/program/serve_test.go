@@ -41,7 +41,7 @@ func TestOwnStackBeatsEnvironment(t *testing.T) {
 		require.Equal(t, "s3://reprise/spec", s.Bucket.Location("spec"))
 		require.Equal(t, " --dev-dir .reprise/dev", stack.DirFlag(s.Stack))
 		require.Equal(t, " --address "+s.TemporalAddress(), stack.AddressFlag(s.Stack))
-		require.NoError(t, startDemo(ctx, io.Discard, s.Stack, "demo", "bandit-demo"))
+		require.NoError(t, startDemo(ctx, io.Discard, s.Stack, "demo", "bandit-demo", ""))
 		_, err := s.Client.DescribeWorkflowExecution(ctx, "demo", "")
 		require.NoError(t, err)
 		return s.Client.TerminateWorkflow(ctx, "demo", "", "seen")

@@ -33,6 +33,9 @@ func (r Report) Print(out io.Writer) error {
 	if r.Report != nil {
 		printReport(&b, *r.Report)
 	}
+	if r.Exact != nil {
+		printExact(&b, r.Exact)
+	}
 	if r.Speed != nil {
 		printSpeeds(&b, *r.Speed)
 	}

@@ -41,6 +41,7 @@ type Report struct {
 	Algorithms   *Algorithms          `json:"algorithms,omitempty"`
 	Report       *ReportSpeed         `json:"report,omitempty"`
 	Speed        *speed.Speeds        `json:"speed,omitempty"`
+	Exact        []Exactness          `json:"exact,omitempty"`
 	Tax          Tax                  `json:"tax"`
 	// LongTax is that of the preset with twice as many groups: iterations of about a second.
 	LongTax    Tax         `json:"long_tax"`
@@ -82,6 +83,7 @@ const (
 	partAlgorithms = "algorithms"
 	partReport     = "report"
 	partSpeed      = "speed"
+	partExact      = "exact"
 	partTax        = "tax"
 	partSweep      = "sweep"
 	partBucket     = "bucket"
@@ -91,7 +93,9 @@ const (
 )
 
 // Parts lists all parts in that order.
-var Parts = []string{partEnv, partAlgorithms, partReport, partSpeed, partTax, partSweep, partBucket, partWorkers, partSize, partRecovery}
+var Parts = []string{
+	partEnv, partAlgorithms, partReport, partSpeed, partExact, partTax, partSweep, partBucket, partWorkers, partSize, partRecovery,
+}
 
 // has reports whether a part is to be measured.
 func (o Options) has(part string) bool { return slices.Contains(o.Parts, part) }
@@ -137,6 +141,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (Report, error) {
 		{partAlgorithms, "algorithms: ", s.algorithms},
 		{partReport, "report: ", s.report},
 		{partSpeed, "speed: ", s.speed},
+		{partExact, "exact: ", s.exactness},
 		{partTax, "", s.tax},
 		{partSweep, "", s.sweep},
 		{partBucket, "slow bucket: ", s.slowBuckets},

@@ -24,7 +24,7 @@ func TestBenchOptions(t *testing.T) {
 		edit func(*Options)
 		want string
 	}{
-		"a part nobody knows": {func(o *Options) { o.Parts = []string{"env", "taxes"} }, `--part "taxes" is none of env, algorithms, report, speed, tax, sweep, bucket, workers, size, recovery`},
+		"a part nobody knows": {func(o *Options) { o.Parts = []string{"env", "taxes"} }, `--part "taxes" is none of env, algorithms, report, speed, exact, tax, sweep, bucket, workers, size, recovery`},
 		"no part":             {func(o *Options) { o.Parts = nil }, "names none"},
 		"no rounds":           {func(o *Options) { o.Rounds = 0 }, "at least 1"},
 		"no trials":           {func(o *Options) { o.Trials = 0 }, "--trials"},

@@ -231,7 +231,7 @@ func (m *machine) smallRun() (preset string, iterations int, text []byte, err er
 	if m.Tiny {
 		preset, iterations = "chaos", 2
 	}
-	text, err = presets.With(preset, map[string]any{"iterations": iterations})
+	text, err = presets.With(preset, map[string]any{"iterations": iterations, "policy": m.exactPolicy()})
 	if err == nil {
 		_, err = spec.Decode(text, run.Known())
 	}

@@ -23,7 +23,7 @@ func killed(ctx context.Context, m *machine) error {
 		return err
 	}
 	text, err := presets.With(preset, map[string]any{
-		"iterations": iterations, "snapshot": map[string]any{"every": iterations}, "evaluation": map[string]any{"every": 0},
+		"iterations": iterations, "policy": m.exactPolicy(), "snapshot": map[string]any{"every": iterations}, "evaluation": map[string]any{"every": 0},
 	})
 	if err != nil {
 		return err

@@ -93,27 +93,33 @@ type part struct {
 	limit time.Duration
 	// flags are XLA flags of its process alone.
 	flags string
+	// environment are variables of its process alone, each NAME=value.
+	environment []string
 	// measure runs in the part's process.
 	measure func(ctx context.Context, m *machine) error
 }
 
 // The parts, the most valuable first.
 var parts = []part{
-	{"device", time.Minute, "", deviceFacts},
-	{"self-test", 2 * time.Minute, "", selfTest},
-	{"goldens", 90 * time.Second, "", goldens},
-	{"same-bits", 3 * time.Minute, "", sameBits},
-	{"kernels", 90 * time.Second, "", kernels},
-	{"0.5b-bfloat16", 3 * time.Minute, "", sized("qwen2.5-0.5b", "bfloat16")},
-	{"killed", 4 * time.Minute, "", killed},
-	{"0.5b-killed", 5 * time.Minute, "", killedAtSize},
-	{"0.5b-float32", 3 * time.Minute, "", sized("qwen2.5-0.5b", "float32")},
-	{"0.5b-again", 2 * time.Minute, "", sized("qwen2.5-0.5b", "bfloat16")},
-	{"1.5b-bfloat16", 4 * time.Minute, "", sized("qwen2.5-1.5b", "bfloat16")},
-	{"1.5b-float32", 4 * time.Minute, "", sized("qwen2.5-1.5b", "float32")},
-	{"autotune", 5 * time.Minute, tune, sized("qwen2.5-0.5b", "bfloat16")},
-	{"smol-bandit", 30 * time.Minute, "", twinned("smol-bandit")},
-	{"smol-frozenlake", 30 * time.Minute, "", twinned("smol-frozenlake")},
+	{name: "device", limit: time.Minute, measure: deviceFacts},
+	{name: "exact", limit: 3 * time.Minute, measure: exact},
+	{name: "exact-workspace", limit: 2 * time.Minute, environment: []string{"CUBLAS_WORKSPACE_CONFIG=:16:8"}, measure: exact},
+	{name: "exact-cublaslt", limit: 2 * time.Minute, flags: "--xla_gpu_enable_cublaslt=true", measure: exact},
+	{name: "exact-triton", limit: 2 * time.Minute, flags: "--xla_gpu_enable_triton_gemm=true", measure: exact},
+	{name: "self-test", limit: 2 * time.Minute, measure: selfTest},
+	{name: "goldens", limit: 90 * time.Second, measure: goldens},
+	{name: "same-bits", limit: 3 * time.Minute, measure: sameBits},
+	{name: "kernels", limit: 90 * time.Second, measure: kernels},
+	{name: "0.5b-bfloat16", limit: 3 * time.Minute, measure: sized("qwen2.5-0.5b", "bfloat16")},
+	{name: "killed", limit: 4 * time.Minute, measure: killed},
+	{name: "0.5b-killed", limit: 5 * time.Minute, measure: killedAtSize},
+	{name: "0.5b-float32", limit: 3 * time.Minute, measure: sized("qwen2.5-0.5b", "float32")},
+	{name: "0.5b-again", limit: 2 * time.Minute, measure: sized("qwen2.5-0.5b", "bfloat16")},
+	{name: "1.5b-bfloat16", limit: 4 * time.Minute, measure: sized("qwen2.5-1.5b", "bfloat16")},
+	{name: "1.5b-float32", limit: 4 * time.Minute, measure: sized("qwen2.5-1.5b", "float32")},
+	{name: "autotune", limit: 5 * time.Minute, flags: tune, measure: sized("qwen2.5-0.5b", "bfloat16")},
+	{name: "smol-bandit", limit: 30 * time.Minute, measure: twinned("smol-bandit")},
+	{name: "smol-frozenlake", limit: 30 * time.Minute, measure: twinned("smol-frozenlake")},
 }
 
 // tune lets XLA choose among deterministic kernels by their time: with

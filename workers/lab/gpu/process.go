@@ -54,7 +54,7 @@ func (o Options) run(ctx context.Context, p part, limit time.Duration, scratch s
 	cmd := exec.CommandContext(ctx, o.Program, arguments...)
 	cmd.Stdout, cmd.Stderr = &out, &log
 	// What the part starts keeps its programs there too.
-	cmd.Env = append(os.Environ(), programcache.Env+"="+filepath.Join(scratch, "programs"))
+	cmd.Env = append(append(os.Environ(), programcache.Env+"="+filepath.Join(scratch, "programs")), p.environment...)
 	// A group of its own: what the part has started ends with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -150,7 +150,7 @@ func (m *machine) twinSpec(preset, folder string, iterations int) ([]byte, error
 	}
 	text, err := presets.With(preset, map[string]any{
 		"description": "reprise gpu: " + preset + " at the paper's size, all weights", "iterations": iterations,
-		"policy":     map[string]any{"from": "folder:" + folder, "compute_dtype": dtype, "warm_start": warm},
+		"policy":     map[string]any{"from": "folder:" + folder, "compute_dtype": dtype, "exact": m.Tiny, "warm_start": warm},
 		"rollout":    map[string]any{"groups": groups, "group_size": size},
 		"update":     update,
 		"selection":  selection,
