@@ -13,7 +13,7 @@ import (
 //
 //   - products are of float32, of two rows of queries or more, and of a multiple of lane keys and of lane numbers of a value. The
 //     CPU plugin's kernels give a row of such a product the same bits for any number of rows and of keys (docs/exact.md);
-//   - keys that are not seen are masked and lie behind those that are: their weights are 0, and add nothing at the end of a sum;
+//   - keys that are not seen are masked and come after those that are: their weights are 0, and add nothing at the end of a sum;
 //   - the weights are not normalized: the values' sum is divided by the weights', which is added up in an order that further
 //     zeros leave as it is.
 
@@ -51,7 +51,7 @@ func (t network) keptDims(i, rows, tokens int) []int {
 	return []int{rows, t.c.KVHeads, t.places(tokens), width}
 }
 
-// padded is x with zeros behind it on an axis, up to a size.
+// padded is x with zeros after it on an axis, up to a size.
 func padded(x *graph.Node, axis, size int) *graph.Node {
 	dims := append([]int{}, x.Shape().Dimensions...)
 	if dims[axis] >= size {
@@ -61,7 +61,7 @@ func padded(x *graph.Node, axis, size int) *graph.Node {
 	return graph.Concatenate([]*graph.Node{x, zeros(x.Graph(), x.DType(), dims...)}, axis)
 }
 
-// placed are keys and values of whole rows, with zeros behind those of the tokens.
+// placed are keys and values of whole rows, with zeros after those of the tokens.
 func (t network) placed(k, v *graph.Node) (keys, values *graph.Node) {
 	size := t.places(k.Shape().Dimensions[2])
 	return padded(k, 2, size), padded(v, 2, size)
@@ -94,12 +94,11 @@ func (t network) attend(q, k, v, seen *graph.Node) *graph.Node {
 		p := graph.Reshape(t.cast(t.softmax(s)), rows, kv, queries, m)
 		return graph.Reshape(dot(p, v).General([]int{3}, []int{0, 1}, []int{2}, []int{0, 1}), dims...)
 	}
-	one := append(append([]int{}, dims[:4]...), 1)
-	e := graph.Exp(graph.Sub(s, graph.Reshape(graph.ReduceMax(s, -1), one...)))
+	e := exponentials(s)
 	p := t.twice(graph.Reshape(e, rows, kv, queries, m), 2)
 	o := t.weighted(p, t.widen(v))
 	o = graph.Reshape(onlyFirst(onlyFirst(o, 2, queries), 3, dims[4]), dims...)
-	return t.cast(graph.Div(o, graph.Reshape(sumOfPlaces(e), one...)))
+	return t.cast(graph.Div(o, column(sumOfPlaces(e))))
 }
 
 // weighted is the sum of values, v [rows, KVHeads, m, valueWidth], by weights, p [rows, KVHeads, n, m], so many keys at once that no
@@ -143,12 +142,17 @@ func notNegative(x *graph.Node) *graph.Node { return graph.Max(x, scalar(x, 0)) 
 
 // softmax is taken over the last axis, in wide.
 func (t network) softmax(scores *graph.Node) *graph.Node {
-	reduced := append([]int{}, scores.Shape().Dimensions...)
-	reduced[len(reduced)-1] = 1
-	top := graph.Reshape(graph.ReduceMax(scores, -1), reduced...)
-	e := graph.Exp(graph.Sub(scores, top))
-	return graph.Div(e, graph.Reshape(graph.ReduceSum(e, -1), reduced...))
+	e := exponentials(scores)
+	return graph.Div(e, column(graph.ReduceSum(e, -1)))
 }
+
+// exponentials are those of scores, less the largest of the last axis.
+func exponentials(scores *graph.Node) *graph.Node {
+	return graph.Exp(graph.Sub(scores, column(graph.ReduceMax(scores, -1))))
+}
+
+// column is x with another axis, of size 1.
+func column(x *graph.Node) *graph.Node { return graph.Reshape(x, append(append([]int{}, x.Shape().Dimensions...), 1)...) }
 
 // scores computes the attention scores of queries, q [rows, KVHeads, group, n, HeadDim], and keys, k [rows, KVHeads, m, HeadDim],
 // divided by √HeadDim, and masked where they are not seen: wide [rows, KVHeads, group, n, m].

@@ -20,7 +20,7 @@ func blockOf(vocab int) int {
 type distribution struct {
 	logits *graph.Node // [R, V]
 	top    *graph.Node // [R], the largest logit
-	e      *graph.Node // [R, blocks, width], exp(logits − top), with zeros behind the vocabulary
+	e      *graph.Node // [R, blocks, width], exp(logits − top), with zeros after the vocabulary
 	blocks *graph.Node // [R, blocks], the sums of e
 	sum    *graph.Node // [R], of all
 }

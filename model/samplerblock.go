@@ -20,7 +20,7 @@ import (
 // its keys and values. A row's keys and values do not depend on its place in a prefill, so sharing
 // changes no bit.
 //
-// What the row before has left in a slot's caches is behind the row's own tokens, which it does not see.
+// What the row before has left in a slot's caches comes after the row's own tokens, and is not seen.
 
 // blockTimes is how many times rows are seated while a row samples all its tokens.
 const blockTimes = 16

@@ -97,7 +97,7 @@ func (s *loopState) close(values map[string]*graph.Node) []*graph.Node {
 // which rows are still alive [R] int32.
 //
 // New token s of a row has position length − 1 + s, and is stored at that place of the cache, right
-// behind the row's prompt: a row attends to the places up to its token's. The loop ends when no row
+// after the row's prompt: a row attends to the places up to its token's. The loop ends when no row
 // is alive.
 func (s *Sampler) buildDecode(in *inputs) []*graph.Node {
 	rows, fresh := s.sh.GenerateRows, s.sh.MaxNewTokens

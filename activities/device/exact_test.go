@@ -50,7 +50,7 @@ var exactRuns = map[string]struct {
 	"critic":    {edits: []string{`credit.algorithm="gae"`}},
 }
 
-// Where the run is exact, what the sampler gives is what the training program computes; no row is scored where nothing else needs it.
+// Where the run is exact, what the sampler gives is what the training program computes; no row is scored unless something else needs its score.
 func TestScoredBySampler(t *testing.T) {
 	for name, of := range exactRuns {
 		t.Run(name, func(t *testing.T) {
@@ -74,8 +74,9 @@ func TestScoredBySampler(t *testing.T) {
 					return got
 				})
 				require.Equal(t, of.sampler && own, compared)
-				if own {
-					require.Contains(t, in.Metrics, collapse.MetricDiffering)
+				for _, name := range []string{collapse.MetricDiffering, collapse.MetricRolloutDiff, collapse.MetricRolloutDiffMax} {
+					_, measured := in.Metrics[name]
+					require.Equal(t, own, measured, "%s: the sampler is compared with nothing but the training program", name)
 				}
 				require.Zero(t, in.Metrics[collapse.MetricDiffering])
 				require.Zero(t, in.Metrics[collapse.MetricRolloutDiffMax])
@@ -118,6 +119,7 @@ func TestNotExact(t *testing.T) {
 			})
 			differing := in.Metrics[collapse.MetricDiffering]
 			require.Positive(t, differing)
+			require.Positive(t, in.Metrics[collapse.MetricRolloutDiffMax])
 			require.NotEqual(t, in.Metrics[collapse.MetricSamplerLogProb], in.Metrics[collapse.MetricTrainerLogProb])
 			i := slices.IndexFunc(in.Detected.Events, func(e collapse.Event) bool { return e.Detector == collapse.NotExact })
 			require.GreaterOrEqual(t, i, 0)
@@ -165,7 +167,8 @@ func TestSelfTestIsExact(t *testing.T) {
 // with a bound below it is warned. From its batches the run gets the same state.
 func TestSamplerBesideScore(t *testing.T) {
 	t.Parallel()
-	r := begun(t, "rounded", tinySpec(t, "policy.exact=false", `environment.name="sokoban"`, "rollout.turns=3", "policy.starter.hidden_size=64", `collapse={"training_rollout_diff":{"above":1e-9}}`,
+	r := begun(t, "rounded", tinySpec(t, "policy.exact=false", `environment.name="sokoban"`, "rollout.turns=3", "policy.starter.hidden_size=64",
+		`collapse={"training_rollout_diff":{"above":1e-9}}`,
 		"iterations=2", "evaluation.every=0", "snapshot.every=2"))
 	in := r.iterate(t)
 	mean, most := float64(in.Metrics[collapse.MetricRolloutDiff]), float64(in.Metrics[collapse.MetricRolloutDiffMax])

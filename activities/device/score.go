@@ -58,10 +58,9 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 	}
 	out := activities.ScoreResult{More: piece.more}
 	if !piece.more {
-		out.Metrics = run.ScoreMetrics(rows, table)
-		if w.Train.Policy.Exact && w.Train.Rollout.Lag == 0 { // with a lag another version has sampled
-			maps.Copy(out.Metrics, run.ExactnessOf(rows, table).Metrics())
-		}
+		out.Metrics = run.EntropyMetrics(table)
+		exact := w.Train.Policy.Exact && w.Train.Rollout.Lag == 0 // with a lag another version has sampled
+		maps.Copy(out.Metrics, run.ExactnessOf(rows, table).Metrics(exact))
 	}
 	if out.Scores, err = tables.Put(ctx, d.Store, store.IterationDir(of.ID, in.Policy.Branch, in.Iteration), name, table); err != nil {
 		return activities.ScoreResult{}, err

@@ -354,7 +354,7 @@ func (u *update) metrics(t spec.Train, b *begunUpdate) activities.Metrics {
 	made := b.made
 	out := made.metrics()
 	if b.exact != nil {
-		maps.Copy(out, b.exact.Metrics())
+		maps.Copy(out, b.exact.Metrics(true))
 	}
 	out["actor/lr"] = canon.Float(u.settings.LearningRate)
 	if t.Update.KLIn == spec.KLLoss {

@@ -152,7 +152,7 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 		if err != nil {
 			return activities.SelectResult{}, err
 		}
-		scored = &activities.ScoreResult{Metrics: run.ScoreMetrics(selected, scores)}
+		scored = &activities.ScoreResult{Metrics: run.EntropyMetrics(scores)}
 		if scored.Scores, err = tables.Put(ctx, h.Store, dir, "scores", scores); err != nil {
 			return activities.SelectResult{}, err
 		}

@@ -9,8 +9,10 @@ import (
 	"github.com/reprise-rl/reprise/workflows/collapse"
 )
 
-// Exactness counts tokens whose log-prob is not the sampler's, to the bit.
+// Exactness says how far the log-probs of tokens are from the sampler's, and counts those that are not the same, to the bit.
 type Exactness struct {
+	apart     []float64 // of each token, in nats
+	most      float64
 	Differing int
 	// Row is the trajectory's row of the first that differs, Token its place among the row's tokens, and then come both log-probs.
 	Row, Token       int32
@@ -19,6 +21,8 @@ type Exactness struct {
 
 // Compare counts a token.
 func (e *Exactness) Compare(row, token int32, sampler, trainer float32) {
+	d := math.Abs(float64(trainer) - float64(sampler))
+	e.apart, e.most = append(e.apart, d), math.Max(e.most, d)
 	if math.Float32bits(sampler) == math.Float32bits(trainer) {
 		return
 	}
@@ -27,9 +31,13 @@ func (e *Exactness) Compare(row, token int32, sampler, trainer float32) {
 	}
 }
 
-// Metrics say how many tokens differ, and which is the first.
-func (e *Exactness) Metrics() activities.Metrics {
-	out := activities.Metrics{collapse.MetricDiffering: canon.Float(e.Differing)}
+// Metrics say how far the log-probs are apart, and where they must be the same, how many tokens differ and which is the first.
+func (e *Exactness) Metrics(exact bool) activities.Metrics {
+	out := activities.Metrics{collapse.MetricRolloutDiff: canon.Float(Mean(e.apart)), collapse.MetricRolloutDiffMax: canon.Float(e.most)}
+	if !exact {
+		return out
+	}
+	out[collapse.MetricDiffering] = canon.Float(e.Differing)
 	if e.Differing > 0 {
 		out[collapse.MetricDifferingRow], out[collapse.MetricDifferingToken] = canon.Float(e.Row), canon.Float(e.Token)
 		out[collapse.MetricSamplerLogProb], out[collapse.MetricTrainerLogProb] = canon.Float(e.Sampler), canon.Float(e.Trainer)

@@ -2,7 +2,6 @@ package run
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -254,24 +253,15 @@ func RolloutMetrics(s *Task, rows []episode.TrajectoryRow) activities.Metrics {
 	return m
 }
 
-// ScoreMetrics describe the policy on the selected rows: its entropy, and how far
-// the sampler's log-probs are from the training program's.
-func ScoreMetrics(rows []episode.TrajectoryRow, scores []episode.ScoreRow) activities.Metrics {
-	var entropies, apart []float64
-	var most float64
-	for i, s := range scores {
-		for t := range s.LogProbs {
-			entropies = append(entropies, float64(s.Entropies[t]))
-			d := math.Abs(float64(s.LogProbs[t]) - float64(rows[i].RolloutLogProbs[t]))
-			apart = append(apart, d)
-			most = math.Max(most, d)
+// EntropyMetrics are the policy's entropy on the selected rows.
+func EntropyMetrics(scores []episode.ScoreRow) activities.Metrics {
+	var entropies []float64
+	for _, s := range scores {
+		for _, e := range s.Entropies {
+			entropies = append(entropies, float64(e))
 		}
 	}
-	return activities.Metrics{
-		"actor/entropy":                      canon.Float(Mean(entropies)),
-		"training/rollout_logprob_diff_mean": canon.Float(Mean(apart)),
-		"training/rollout_logprob_diff_max":  canon.Float(most),
-	}
+	return activities.Metrics{"actor/entropy": canon.Float(Mean(entropies))}
 }
 
 // EvaluationMetrics are an evaluation's figures: success with its 95 % Wilson interval

@@ -164,14 +164,10 @@ func TestFiguresAreTheSame(t *testing.T) {
 	}
 }
 
-// The scores' figures are over all sampled tokens of all rows, each token's beside its own.
-func TestScoreMetrics(t *testing.T) {
-	rows := []episode.TrajectoryRow{{RolloutLogProbs: []float32{-1, -2}}, {RolloutLogProbs: []float32{-4}}, {}}
-	scores := []episode.ScoreRow{{LogProbs: []float32{-1, -2.5}, Entropies: []float32{1, 2}}, {LogProbs: []float32{-2}, Entropies: []float32{6}}, {}}
-	require.Equal(t, activities.Metrics{
-		"actor/entropy": 3, "training/rollout_logprob_diff_mean": canon.Float(2.5 / 3), "training/rollout_logprob_diff_max": 2,
-	}, ScoreMetrics(rows, scores))
-	require.Equal(t, activities.Metrics{"actor/entropy": 0, "training/rollout_logprob_diff_mean": 0, "training/rollout_logprob_diff_max": 0}, ScoreMetrics(nil, nil))
+// The entropy is over all sampled tokens of all rows.
+func TestEntropyMetrics(t *testing.T) {
+	require.Equal(t, activities.Metrics{"actor/entropy": 3}, EntropyMetrics([]episode.ScoreRow{{Entropies: []float32{1, 2}}, {Entropies: []float32{6}}, {}}))
+	require.Equal(t, activities.Metrics{"actor/entropy": 0}, EntropyMetrics(nil))
 }
 
 // An evaluation's figures are by instance: pass@k of as many samples as each has, at powers of two and at all.

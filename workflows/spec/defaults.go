@@ -43,7 +43,7 @@ func described() []*rule {
 		{path: "policy.compute_dtype", typ: typeString, starter: "float32", loaded: "bfloat16", enum: []string{"float32", "bfloat16"}, source: fromOurs + " for the starter; " + fromVerl,
 			doc: "The dtype of activations, and of the copy of the matrices that all programs read, which each update makes anew. Master weights, gradients and moments are always float32."},
 		{path: "policy.exact", typ: typeBool, value: true, source: fromOurs,
-			doc: "Computes attention so that the log-probs and entropies that the sampler gives are those that the trainer computes, to the bit, on a CPU. Old log-probs are then the sampler's where nothing else is scored: no reference, critic or process reward model, and rollouts of the version that learns from them. See docs/exact.md."},
+			doc: "Computes attention so that the log-probs and entropies that the sampler gives are those that the trainer computes, to the bit, on a CPU. A run without a reference, a critic, a process reward model and rollout.lag takes the sampler's for its old log-probs, and scores no row. See docs/exact.md."},
 		{path: "policy.chat_template_kwargs", typ: typeOptions, node: checkVariables, textAllowed: variablesAllowed, source: fromOurs,
 			doc: "Variables that the model's chat template reads, as transformers' apply_chat_template takes them: `{\"enable_thinking\": false}` for Qwen3, `{\"date_string\": \"26 Jul 2024\"}` for Llama 3. See docs/models.md."},
 		{path: "policy.lora.rank", typ: typeInteger, starter: 8, loaded: 64, span: between(1, 4096), source: fromOurs + " for the starter; " + fromRagen + " (base-lora)",
