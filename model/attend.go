@@ -152,7 +152,9 @@ func exponentials(scores *graph.Node) *graph.Node {
 }
 
 // column is x with another axis, of size 1.
-func column(x *graph.Node) *graph.Node { return graph.Reshape(x, append(append([]int{}, x.Shape().Dimensions...), 1)...) }
+func column(x *graph.Node) *graph.Node {
+	return graph.Reshape(x, append(append([]int{}, x.Shape().Dimensions...), 1)...)
+}
 
 // scores computes the attention scores of queries, q [rows, KVHeads, group, n, HeadDim], and keys, k [rows, KVHeads, m, HeadDim],
 // divided by √HeadDim, and masked where they are not seen: wide [rows, KVHeads, group, n, m].
