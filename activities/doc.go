@@ -28,8 +28,18 @@ const (
 	AnyDeviceQueue = "reprise-device"
 )
 
-// DeviceQueue is the queue of the sessions on devices with one fingerprint.
+// DeviceQueue is the queue of the SDK's sessions on devices with one fingerprint, which runs of earlier builds have.
 func DeviceQueue(fingerprint string) string { return AnyDeviceQueue + "." + fingerprint }
+
+// LeaseQueue is the line of the runs that wait for a device with a fingerprint: first come, first served. A device worker takes
+// the first one while its device is free.
+func LeaseQueue(fingerprint string) string { return DeviceQueue(fingerprint) + ".line" }
+
+// ComputingQueue is the queue of one process that computes: of the steps of the run that has its device.
+func ComputingQueue(process string) string { return "reprise-computes." + process }
+
+// HolderQueue is the queue of one process that gives leases of its device.
+func HolderQueue(process string) string { return "reprise-holds." + process }
 
 // HelperQueue is the queue of single blocks of rollouts. The device workers with a fingerprint
 // serve it while no run has a session on them.

@@ -144,6 +144,10 @@ type SnapshotResult struct {
 type DeviceInfo struct {
 	Fingerprint string          `json:"fingerprint"`
 	Fields      json.RawMessage `json:"fields"`
+	// Busy is the run that has the device; "" while it is free.
+	Busy string `json:"busy,omitempty"`
+	// Line is the runs that stand in line for a device of this fingerprint, the first one first; nil where it is not known.
+	Line []string `json:"line,omitempty"`
 }
 
 // ReportInput asks for a run's page.

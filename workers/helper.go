@@ -15,17 +15,10 @@ import (
 // startHelper serves blocks of runs that have their sessions on other workers, while no run has one
 // here.
 func (p *process) startHelper(o worker.Options, free *spare, fingerprint string) error {
-	fixed, err := worker.NewFixedSizeSlotSupplier(1)
+	o, err := slotted(o, free)
 	if err != nil {
 		return err
 	}
-	if o.Tuner, err = worker.NewCompositeTuner(worker.CompositeTunerOptions{
-		ActivitySlotSupplier: free, WorkflowSlotSupplier: fixed, LocalActivitySlotSupplier: fixed, NexusSlotSupplier: fixed,
-		SessionActivitySlotSupplier: fixed,
-	}); err != nil {
-		return err
-	}
-	o.MaxConcurrentActivityTaskPollers = 1
 	w := worker.New(p.Client, activities.HelperQueue(fingerprint), o)
 	register(w, p.device.HelperSteps())
 	return p.start(w)
@@ -100,10 +93,11 @@ func bothUntil(first, second func() (end func())) func() (end func()) {
 	}
 }
 
-// sessionInterceptor tells when a run's session is opened on a worker, and when it has ended.
+// sessionInterceptor tells when a session of the SDK's is opened on a worker, and when it has ended. One that opened refuses is
+// asked for again.
 type sessionInterceptor struct {
 	interceptor.WorkerInterceptorBase
-	opened func() (closed func())
+	opened func() (closed func(), err error)
 }
 
 // InterceptActivity implements interceptor.WorkerInterceptor.
@@ -116,14 +110,18 @@ func (i *sessionInterceptor) InterceptActivity(_ context.Context,
 
 type sessionActivity struct {
 	interceptor.ActivityInboundInterceptorBase
-	opened func() (closed func())
+	opened func() (closed func(), err error)
 }
 
 // ExecuteActivity implements interceptor.ActivityInboundInterceptor. The SDK holds a session by an
 // activity of its own, which runs as long as the session lasts.
 func (a *sessionActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	if strings.HasPrefix(activity.GetInfo(ctx).ActivityType.Name, "internalSessionCreation") {
-		defer a.opened()()
+		closed, err := a.opened()
+		if err != nil {
+			return nil, err
+		}
+		defer closed()
 	}
 	return a.Next.ExecuteActivity(ctx, in)
 }

@@ -37,7 +37,8 @@ func (p *process) serveMetrics(ctx context.Context) (stop func(), err error) {
 			p.Logger.Warn("metrics are no longer served", zap.Error(err))
 		}
 	})
-	p.Logger.Info("metrics are served", zap.String("url", telemetry.URL(listener)))
+	p.metricsURL = telemetry.URL(listener)
+	p.Logger.Info("metrics are served", zap.String("url", p.metricsURL))
 	return func() {
 		end()
 		ended.Wait()

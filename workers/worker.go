@@ -29,6 +29,7 @@ import (
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/envturn"
 	"github.com/reprise-rl/reprise/workers/faults"
+	"github.com/reprise-rl/reprise/workers/lease"
 	"github.com/reprise-rl/reprise/workers/report"
 	"github.com/reprise-rl/reprise/workers/telemetry"
 	"github.com/reprise-rl/reprise/workflows"
@@ -59,7 +60,7 @@ type Options struct {
 	// Device is how the device is opened; for RoleDevice.
 	Device model.DeviceOptions
 	// SessionHeartbeat is how long a device worker may be silent before its
-	// session is lost: 5 s in development, 20 s in production.
+	// lease is lost: 5 s in development, 20 s in production.
 	SessionHeartbeat time.Duration
 	// Grace is how long a terminated worker may finish what it runs.
 	Grace time.Duration
@@ -92,6 +93,10 @@ type Options struct {
 	// PriceHour is the price of an hour of the device, in the user's own currency; 0: not
 	// known.
 	PriceHour float64
+	// Child, where set, is how a process of its own is started that computes for this one, which then opens no device.
+	Child *ChildOptions
+	// Parent, where set, is this process's connection to the one that started it: it computes for that one.
+	Parent *Parent
 	// Around are called around every activity and workflow; for the bench.
 	Around []interceptor.WorkerInterceptor
 	// Faults, if set, makes this process fail on purpose; for tests.
@@ -144,7 +149,7 @@ func (o Options) Check() error {
 }
 
 // Run serves the queues of the roles until ctx ends. Then it takes no new work, lets the
-// running device activity finish within Grace, gives the session back at once, and
+// running device activity finish within Grace, ends the lease at once, and
 // returns nil. So the run continues elsewhere without waiting for a time-out. If the device
 // can no longer be used in this process, Run does the same and returns a *device.Ending: see
 // ExitCode.
@@ -185,22 +190,14 @@ func Run(ctx context.Context, o Options) error {
 		defer stop()
 	}
 	// Device activities live in a context of their own: it ends after the drain,
-	// which fails the session in a reply instead of a time-out.
+	// which fails a session of the SDK's in a reply instead of a time-out.
 	p.deviceCtx, p.endDevice = context.WithCancel(context.Background())
 	defer p.endDevice()
-	if err := p.startRoles(); err != nil {
+	info, err := p.startRoles(ctx)
+	if err != nil {
+		p.endChild()
 		p.stopWorkers()
 		return err
-	}
-	info := activities.DeviceInfo{}
-	if p.device != nil {
-		info = p.device.Engine.Info()
-		if p.metrics != nil {
-			p.metrics.Device(info.Fingerprint, p.opened.Built, p.opened.Busy)
-		}
-		idle, stop := context.WithCancel(ctx)
-		defer stop()
-		go standby(idle, p.Client, p.device, o.Logger)
 	}
 	if o.Ready != nil {
 		o.Ready(info)
@@ -220,8 +217,9 @@ func Run(ctx context.Context, o Options) error {
 			grace = 0 // its step will not finish
 		}
 	}
-	p.drain(grace)
+	p.drain(grace, failed)
 	p.stopWorkers()
+	p.endChild()
 	o.Logger.Info("stopped")
 	return failed
 }
@@ -237,15 +235,19 @@ func (p *process) devices() int {
 // process is a worker process while it runs.
 type process struct {
 	Options
-	metrics   *telemetry.Metrics // nil if nobody listens
-	started   []worker.Worker
-	fatal     chan error
-	endings   chan *device.Ending
-	decider   worker.Worker  // serves workflow tasks; nil without the role
-	device    *device.Device // nil without the role
-	opened    *model.Device  // what device computes on
-	deviceCtx context.Context
-	endDevice context.CancelFunc
+	metrics *telemetry.Metrics // nil if nobody listens
+	// metricsURL is where they are read.
+	metricsURL string
+	started    []worker.Worker
+	fatal      chan error
+	endings    chan *device.Ending
+	decider    worker.Worker  // serves workflow tasks; nil without the role
+	device     *device.Device // nil where this process does not compute
+	opened     *model.Device  // what device computes on
+	holder     *lease.Holder  // nil where this process gives no leases
+	child      *child         // nil where no other process computes for this one
+	deviceCtx  context.Context
+	endDevice  context.CancelFunc
 	// closeEnvironments ends the processes of foreign environments; nil without the host role.
 	closeEnvironments func()
 }
@@ -270,72 +272,19 @@ func (p *process) start(w worker.Worker) error {
 	return nil
 }
 
-// startRoles starts the workers of the process's roles.
-func (p *process) startRoles() error {
+// startRoles starts the workers of the process's roles. The device is that of this process, or of its child.
+func (p *process) startRoles(ctx context.Context) (info activities.DeviceInfo, err error) {
 	if p.Has(RoleDevice) {
-		if err := p.startDevice(); err != nil {
-			return fmt.Errorf("start the device worker: %w", err)
+		if info, err = p.startDevice(ctx); err != nil {
+			return info, fmt.Errorf("start the device worker: %w", err)
 		}
 	}
 	if p.Has(RoleHost) || p.Has(RoleWorkflow) {
 		if err := p.startRuns(); err != nil {
-			return fmt.Errorf("start the worker of runs: %w", err)
+			return info, fmt.Errorf("start the worker of runs: %w", err)
 		}
 	}
-	return nil
-}
-
-// startDevice opens the device, answers what it is, and takes one session.
-func (p *process) startDevice() error {
-	options := p.Device
-	options.Warn = func(problem string) { p.Logger.Warn(problem) }
-	if p.Faults != nil {
-		options.Other = p.Faults.Build()
-	}
-	opened, err := model.OpenDevice(options)
-	if err != nil {
-		return fmt.Errorf("open the device: %w", err)
-	}
-	engine, err := device.NewEngine(opened)
-	if err != nil {
-		return err
-	}
-	engine.Ends = func(end *device.Ending) {
-		select {
-		case p.endings <- end:
-		default: // the process ends already
-		}
-	}
-	if limit := newMemoryLimit(); limit != nil {
-		engine.Needs = limit.needs
-	}
-	if p.Faults != nil {
-		engine.Watch, engine.Differ, opened.Before = p.Faults.Took, p.Faults.Differs, p.Faults.Executes
-	}
-	p.opened = opened
-	p.device = &device.Device{Store: p.Store, Engine: engine, PriceHour: p.PriceHour, Models: modelCache(p.ModelCache)}
-	o := p.base()
-	o.DisableWorkflowWorker = true
-	o.BackgroundActivityContext = p.deviceCtx
-	o.WorkerStopTimeout = deviceStop
-	asked := worker.New(p.Client, activities.AnyDeviceQueue, o)
-	asked.RegisterActivityWithOptions(p.device.Describe, activity.RegisterOptions{Name: steps.Describe.Name})
-	if err := p.start(asked); err != nil {
-		return err
-	}
-	// Heartbeats must reach the server well before their time-out.
-	o.MaxHeartbeatThrottleInterval = 2 * time.Second
-	o.DefaultHeartbeatThrottleInterval = 2 * time.Second
-	free := newSpare()
-	if err := p.startHelper(o, free, engine.Info().Fingerprint); err != nil {
-		return err
-	}
-	o.EnableSessionWorker = true
-	o.MaxConcurrentSessionExecutionSize = 1
-	o.Interceptors = append(slices.Clone(o.Interceptors), &sessionInterceptor{opened: bothUntil(engine.SessionOpened, free.take)})
-	sessions := worker.New(p.Client, activities.DeviceQueue(engine.Info().Fingerprint), o)
-	register(sessions, p.device.Steps())
-	return p.start(sessions)
+	return info, nil
 }
 
 // register names activities as the table of steps does.
@@ -411,37 +360,6 @@ func (p *process) startRuns() error {
 		p.decider = w
 	}
 	return p.start(w)
-}
-
-// drain lets the running device activity finish and gives the session back.
-func (p *process) drain(grace time.Duration) {
-	if p.device == nil {
-		return
-	}
-	p.Logger.Info("stopping: the running step may finish", zap.Duration("grace", grace))
-	ctx, end := context.WithTimeout(context.Background(), grace)
-	defer end()
-	if err := p.device.Engine.Drain(ctx); err != nil {
-		p.Logger.Warn("the running step did not finish in time; it will run again elsewhere", zap.Error(err))
-	}
-	// The step's result travels separately: it must arrive before the session ends, or
-	// the step would be repeated.
-	time.Sleep(answerTime)
-	// The session's end is a workflow task. It must not come to this process: a
-	// worker that stops may take a task and drop it, and then the run would wait
-	// for a time-out of 10 s.
-	if p.decider != nil {
-		stopped := make(chan struct{})
-		go func() {
-			p.decider.Stop() // of workflow tasks first, then of the steps of a host
-			close(stopped)
-		}()
-		select {
-		case <-stopped:
-		case <-time.After(deciderStop):
-		}
-	}
-	p.endDevice()
 }
 
 func (p *process) stopWorkers() {

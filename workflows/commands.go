@@ -42,6 +42,8 @@ type Status struct {
 	// SilentDevices counts sessions that ended because their worker was silent for too long, and then was there again:
 	// its machine had too much to do.
 	SilentDevices int `json:"silent_devices,omitempty"`
+	// DrainedDevices counts devices that their workers gave up by themselves, because they stopped.
+	DrainedDevices int `json:"drained_devices,omitempty"`
 	// Recomputed counts updates applied again so far to rebuild the policy, or begun again
 	// after some of their pieces were lost.
 	Recomputed int `json:"recomputed_updates"`
@@ -76,10 +78,28 @@ func evaluated(e *store.EvaluationRef) *Evaluated {
 type Waiting struct {
 	Wanted  string   `json:"wanted"`
 	Present []string `json:"present"`
+	// Busy is the run that has the device of a worker with the wanted fingerprint.
+	Busy string `json:"busy,omitempty"`
+	// Place is the run's place in line, from 1, and Of how many runs stand in it; 0 where they are not known.
+	Place int `json:"place,omitempty"`
+	Of    int `json:"of,omitempty"`
 	// Reason is set where a worker serves the fingerprint and its build lowers other
 	// programs than the run's; Programs are those, as recorded and as they are there.
 	Programs []activities.OtherProgram `json:"programs,omitempty"`
 	Reason   string                    `json:"reason,omitempty"`
+}
+
+// InLine says what a run waits for where a worker of its fingerprint is there.
+func (w *Waiting) InLine() string {
+	has, place := "serves another workflow", "stands in line"
+	if w.Busy != "" {
+		has = fmt.Sprintf("is busy with %s", w.Busy)
+	}
+	if w.Place > 0 {
+		place = fmt.Sprintf("is number %d of %d in line", w.Place, w.Of)
+	}
+	return fmt.Sprintf("a device worker with fingerprint %s is there, and %s; this run %s (first come, first served), and another "+
+		"worker of that fingerprint would take it at once", w.Wanted, has, place)
 }
 
 // StopAfter is the argument of the update "stop-after".
@@ -104,7 +124,7 @@ func (t *train) status() Status {
 		Run: t.Run.ID, Phase: t.phase, Branch: t.Branch, Iteration: t.Next, Iterations: t.end(), Environment: t.plan.Environment,
 		Paused: t.Paused, Fingerprint: t.Fingerprint, Head: t.headRef(), State: t.State, Settings: t.Settings,
 		Metrics: t.Metrics, First: evaluated(t.First), Last: evaluated(t.Last), LostDevices: t.LostDevices,
-		SilentDevices: t.SilentDevices, Recomputed: t.Recomputed, PausedBy: t.pausedBy(), Failing: t.Failures,
+		SilentDevices: t.SilentDevices, DrainedDevices: t.DrainedDevices, Recomputed: t.Recomputed, PausedBy: t.pausedBy(), Failing: t.Failures,
 		AtRisk: t.atRisk(), RebuildSeconds: t.rebuildSeconds(), Warnings: t.Warnings, Events: t.Events,
 	}
 	s.Waiting, s.Costs = t.waiting(), t.costsNow()
@@ -116,7 +136,7 @@ func (t *train) waiting() *Waiting {
 	if t.wanted == "" {
 		return nil
 	}
-	w := &Waiting{Wanted: t.wanted, Present: t.present}
+	w := &Waiting{Wanted: t.wanted, Present: t.present, Busy: t.inLine.Busy, Place: t.inLine.Place, Of: t.inLine.Of}
 	if p := t.programs; p != nil {
 		w.Programs, w.Reason = p.Programs, p.reason
 	}

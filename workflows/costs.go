@@ -104,6 +104,9 @@ func (t *train) leaves(ctx workflow.Context, s *session, err error) {
 	if !errors.Is(err, errDeviceLost) {
 		return
 	}
+	if errors.Is(err, errDrained) {
+		s.used.reason = kindDrained
+	}
 	lost := append(t.Costs.Lost, activities.LostSession{
 		Kind: t.deviceKind(), Opened: moment(s.used.opened), Lost: moment(workflow.Now(ctx)),
 		Step: s.used.failed, Seconds: s.used.seconds, Reason: s.used.reason, PriceHour: s.used.price,

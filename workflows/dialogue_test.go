@@ -152,7 +152,7 @@ func (d *dialogue) begin(how string, options []string) {
 	d.trace = trace{d: d}
 	d.p.tell = d.began
 	d.p.told = func(info *activity.Info, err error) {
-		if err != nil && info.ActivityType.Name == "internalSessionCreationActivity" && d.noticed != nil {
+		if err != nil && info.ActivityType.Name == "Hold" && d.noticed != nil {
 			close(d.noticed)
 			d.noticed = nil
 		}

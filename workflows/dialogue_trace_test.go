@@ -68,17 +68,19 @@ func (tr *trace) began(info *activity.Info, args converter.EncodedValues) {
 	tr.id, tr.name = info.ActivityID, name
 	queue := info.TaskQueue
 	switch name {
-	case "internalSessionCreationActivity":
-		tr.phaseNow("opening a session on a device")
-		queue = strings.TrimSuffix(strings.TrimPrefix(queue, "reprise-device."), "__internal_session_creation")
+	case "Acquire":
+		tr.phaseNow(askingForDevice)
+		queue = strings.TrimSuffix(strings.TrimPrefix(queue, "reprise-device."), ".line")
 		if n := p.started[name] - p.absent; n > 0 {
 			tr.say(fmt.Sprintf("session %d", n), "opened on %s", queue)
 		} else {
-			tr.say("nobody", "opens a session on %s", queue)
+			tr.say("nobody", "gives a lease of %s", queue)
 		}
 		return
-	case "internalSessionCompletionActivity":
-		tr.say(strings.Replace(queue, "-", " ", 1), "given back")
+	case "Hold":
+		return
+	case "Release":
+		tr.say(strings.Replace(queue, "holder-", "session ", 1), "given back")
 		return
 	}
 	in := tr.input(name, args)

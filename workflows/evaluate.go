@@ -111,11 +111,8 @@ func (t *train) evaluateAlone(ctx workflow.Context, id string) error {
 	if err := t.chooseDevice(ctx); err != nil {
 		return err
 	}
-	t.show(ctx, "opening a session on a device")
-	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, t.commanded(), func(wanted string, present []string) {
-		t.wanted, t.present = wanted, present
-		t.show(ctx, waitingForDevice)
-	})
+	t.show(ctx, askingForDevice)
+	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, t.commanded(), t.waits(ctx))
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,8 @@ type failure struct{ step, kind, text string }
 // Kinds of failures besides those of activities.
 const (
 	kindSessionLost = "SessionLost" // the worker is gone, or was silent for too long
+	kindWorkerLost  = "WorkerLost"  // the process that computes has ended
+	kindDrained     = "Drained"     // the worker stops: no failure
 	kindTimedOut    = "TimedOut"    // the step ran longer than its time limit
 )
 

@@ -43,8 +43,12 @@ func (p *play) turn(info *activity.Info, args converter.EncodedValues) func() bo
 			p.samples[info.ActivityID] = in.Rollout.Iteration
 		}
 		if in.Rollout.Evaluation == nil && in.Rollout.Iteration > p.status().Iteration && !p.slow[commit] && p.s.plan.Lag == 0 {
-			refused := p.refused
-			return func() bool { return p.status().Iteration >= in.Rollout.Iteration || p.refused > refused }
+			// Each try of the commit before has samples beside it; it may be refused before they begin.
+			p.beside[in.Rollout.Iteration-1]++
+			try := p.beside[in.Rollout.Iteration-1]
+			return func() bool {
+				return p.status().Iteration >= in.Rollout.Iteration || p.refused[in.Rollout.Iteration-1] >= try
+			}
 		}
 	}
 	return nil

@@ -3,11 +3,12 @@ package workflows
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
-
 	"sync"
 	"testing"
 	"time"
@@ -21,10 +22,10 @@ import (
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
 )
 
 // play is a stage in Temporal's test environment, with sessions.
@@ -35,10 +36,13 @@ type play struct {
 	w Workflows
 	// absent is how many tries for a session find no device.
 	absent int
-	// lost ends the nth session, from 1, when its channel is closed.
-	lost   map[int]chan struct{}
-	again  map[int]bool // sessions that the worker of the one before serves
-	worker int          // which serves the session that was opened last
+	// lost ends the nth session, from 1, by silence when its channel is closed.
+	lost map[int]chan struct{}
+	// ends are how the workers end sessions after an error that says so.
+	ends     map[int]chan activities.HoldResult
+	released map[string]chan struct{} // leases that are given back
+	again    map[int]bool             // sessions that the worker of the one before serves
+	worker   int                      // which serves the session that was opened last
 	// creation is the answer to each try for a session.
 	creation *testsuite.MockCallWrapper
 	// hooks run before the nth execution of an activity.
@@ -54,14 +58,17 @@ type play struct {
 	closed  int
 	started map[string]int
 	ended   map[string]int
-	slow    map[int]bool   // commits, from 1, that begin after the samples beside them have ended
-	gone    int            // sessions that are lost
-	refused int            // commits that are made again
-	samples map[string]int // the iteration of a Generate, by the activity's id
-	sampled map[int]bool   // iterations with a Generate that has ended
-	waiting []*held
-	gates   map[string]chan struct{} // of activities that were held, by their id
-	order   []string                 // activities as they were started, but the session's own
+	slow    map[int]bool // commits, from 1, that begin after the samples beside them have ended
+	gone    int          // sessions that are lost
+	refused map[int]int  // commits of an iteration that are made again, and samples
+	beside  map[int]int  // that began beside them
+	// committing is the iteration of the commit that began last.
+	committing int
+	samples    map[string]int // the iteration of a Generate, by the activity's id
+	sampled    map[int]bool   // iterations with a Generate that has ended
+	waiting    []*held
+	gates      map[string]chan struct{} // of activities that were held, by their id
+	order      []string                 // activities as they were started, but the session's own
 }
 
 func newPlay(t *testing.T, s *stage) *play {
@@ -69,21 +76,22 @@ func newPlay(t *testing.T, s *stage) *play {
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	p := &play{
 		TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t, s: s, w: Workflows{SessionHeartbeat: 5 * time.Second},
-		lost: map[int]chan struct{}{}, again: map[int]bool{}, hooks: map[string]func(){}, started: map[string]int{},
-		ended: map[string]int{}, slow: map[int]bool{}, samples: map[string]int{}, sampled: map[int]bool{}, gates: map[string]chan struct{}{},
+		lost: map[int]chan struct{}{}, ends: map[int]chan activities.HoldResult{}, released: map[string]chan struct{}{}, again: map[int]bool{}, hooks: map[string]func(){}, started: map[string]int{},
+		ended: map[string]int{}, slow: map[int]bool{}, samples: map[string]int{}, refused: map[int]int{}, beside: map[int]int{}, sampled: map[int]bool{}, gates: map[string]chan struct{}{},
 	}
 	s.counts, s.over, s.gate = map[string]int{}, make(chan struct{}), p.gate
 	t.Cleanup(func() { close(s.over) })
-	p.SetWorkerOptions(worker.Options{EnableSessionWorker: true})
 	p.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: testRun, TaskQueue: activities.WorkflowQueue})
 	p.SetTestTimeout(testTimeout)
 	p.RegisterActivity(s)
 	p.RegisterWorkflowWithOptions(p.w.Train, workflow.RegisterOptions{Name: "Train"})
-	p.creation = p.OnActivity("internalSessionCreationActivity", mock.Anything, mock.Anything).Return(p.create)
-	p.OnActivity("internalSessionCompletionActivity", mock.Anything, mock.Anything).Return(func(context.Context, string) error {
+	p.creation = p.OnActivity("Acquire", mock.Anything, mock.Anything).Return(p.acquire)
+	p.OnActivity("Hold", mock.Anything, mock.Anything).Return(p.hold)
+	p.OnActivity("Release", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.HoldInput) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.closed++
+		close(p.released[in.Lease])
 		return nil
 	})
 	p.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, args converter.EncodedValues) {
@@ -97,7 +105,7 @@ func newPlay(t *testing.T, s *stage) *play {
 	p.SetOnActivityCanceledListener(p.drops)
 	p.SetOnActivityCompletedListener(func(info *activity.Info, _ converter.EncodedValue, err error) {
 		if info.ActivityType.Name == "Commit" && (corrected(err) != nil || err != nil && strings.Contains(err.Error(), "Artifact")) {
-			p.refused++
+			p.refused[p.committing]++
 		}
 		if err == nil {
 			p.ended[info.ActivityType.Name]++
@@ -108,6 +116,7 @@ func newPlay(t *testing.T, s *stage) *play {
 		if p.told != nil {
 			p.told(info, err)
 		}
+		p.workerEnds(err)
 		p.RegisterDelayedCallback(p.next, 0) // the workflow takes the end first
 	})
 	return p
@@ -117,8 +126,13 @@ func newPlay(t *testing.T, s *stage) *play {
 func (p *play) begins(info *activity.Info, args converter.EncodedValues) {
 	name := info.ActivityType.Name
 	p.started[name]++
-	if !strings.HasPrefix(name, "internal") {
+	if !steps.Holds(name) {
 		p.order = append(p.order, name)
+	}
+	if name == "Commit" {
+		var in activities.CommitInput
+		require.NoError(p.t, args.Get(&in))
+		p.committing = in.Iteration
 	}
 	if p.tell != nil {
 		p.tell(info, args)
@@ -128,27 +142,57 @@ func (p *play) begins(info *activity.Info, args converter.EncodedValues) {
 	}
 }
 
-// create is a device worker that accepts a session, or its absence.
-func (p *play) create(ctx context.Context, id string) error {
+// acquire is a device worker that gives a lease, or its absence.
+func (p *play) acquire(ctx context.Context, _ activities.AcquireInput) (l activities.Lease, err error) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.tried = append(p.tried, activity.GetInfo(ctx).TaskQueue)
 	if len(p.tried) <= p.absent {
-		p.mu.Unlock()
-		return temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
+		return l, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
 	}
 	p.opened++
 	n := p.opened
 	if !p.again[n] {
 		p.worker = n
 	}
-	worker := p.worker
-	p.mu.Unlock()
-	p.SignalWorkflow(id, map[string]string{"Taskqueue": fmt.Sprintf("session-%d", worker), "ResourceID": "device", "HostName": "device"})
-	if lost := p.lost[n]; lost != nil {
-		<-lost
-		return temporal.NewNonRetryableApplicationError("no heartbeat", "Lost", nil)
+	l = activities.Lease{ID: strconv.Itoa(n), Queue: fmt.Sprintf("session-%d", p.worker), Worker: strconv.Itoa(p.worker), Holder: fmt.Sprintf("holder-%d", n)}
+	p.released[l.ID], p.ends[n] = make(chan struct{}), make(chan activities.HoldResult, 1)
+	return l, nil
+}
+
+// workerEnds has the worker end its session, if an error of a step says that it will.
+func (p *play) workerEnds(err error) {
+	var app *temporal.ApplicationError
+	if !errors.As(err, &app) || p.opened == 0 || p.lost[p.opened] != nil {
+		return
 	}
-	return nil
+	switch app.Type() {
+	case activities.KindDraining:
+		p.ends[p.opened] <- activities.HoldResult{End: activities.LeaseDrained}
+	case activities.KindOutOfMemory, activities.KindDeviceFailed:
+		p.ends[p.opened] <- activities.HoldResult{End: activities.LeaseLost, Reason: "it ended", ExitCode: 81}
+	}
+}
+
+// hold is the worker's parent: the lease lasts until it is lost or given back.
+func (p *play) hold(_ context.Context, in activities.HoldInput) (activities.HoldResult, error) {
+	n, err := strconv.Atoi(in.Lease)
+	if err != nil {
+		return activities.HoldResult{}, err
+	}
+	p.mu.Lock()
+	released, ends := p.released[in.Lease], p.ends[n]
+	p.mu.Unlock()
+	select {
+	case <-p.lost[n]:
+		return activities.HoldResult{}, temporal.NewHeartbeatTimeoutError()
+	case end := <-ends:
+		return end, nil
+	case <-released:
+		return activities.HoldResult{End: activities.LeaseGivenBack}, nil
+	case <-p.s.over:
+		return activities.HoldResult{}, nil
+	}
 }
 
 // when runs f before the nth execution of an activity; f may query, update and

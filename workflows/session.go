@@ -18,6 +18,12 @@ import (
 // continue with the same iteration.
 var errDeviceLost = errors.New("device lost")
 
+// errDrained says that the worker gave the device up by itself, because it stops: no device was lost.
+var errDrained = fmt.Errorf("the worker stops: %w", errDeviceLost)
+
+// errNotHeld says that a lease ended before anything was computed under it, or that nobody lost anything: another one is asked for.
+var errNotHeld = fmt.Errorf("the lease was not held: %w", errDeviceLost)
+
 // sessionLost is how a session that a step needs was lost.
 const sessionLost = "its session was lost: the worker is gone, or was silent for too long"
 
@@ -29,22 +35,76 @@ const tooLong = "TemporalTimeout:StartToClose"
 // continue as new.
 var errLongHistory = errors.New("the history is long")
 
-// waiting receives the fingerprint that is wanted and those that are present.
-type waiting func(wanted string, present []string)
+// waiting is told of a wait for a device.
+type waiting struct {
+	// begins is called when the wait has become one.
+	begins func()
+	// tell is called with what is known of it.
+	tell func(Waiting)
+}
 
-// session is a Temporal session on one device worker. Its root context is
-// disconnected from the workflow's, so that a cancelled workflow can still give
-// the device back in order.
+// openDevice is openSession by a lease, or by a session of the SDK.
+type openDevice func(ctx workflow.Context, fingerprint string, commanded func() bool, tell waiting) (given, error)
+
+// present are the fingerprints that were there when a run asked.
+type present []string
+
+// ask asks what devices there are, and tells it.
+func (p *present) ask(ctx workflow.Context, fingerprint string, commanded func() bool, tell waiting) {
+	w := Waiting{Wanted: fingerprint}
+	if info, err := describe(ctx, describeWait, commanded); err == nil {
+		if !slices.Contains(*p, info.Fingerprint) {
+			*p = append(*p, info.Fingerprint)
+			slices.Sort(*p)
+		}
+		if info.Fingerprint == fingerprint {
+			w.Busy, w.Of = info.Busy, len(info.Line)
+			w.Place = 1 + slices.Index(info.Line, workflow.GetInfo(ctx).WorkflowExecution.ID)
+		}
+	}
+	w.Present = *p
+	tell.tell(w)
+}
+
+// session is the time in which a run has a device. It has it by a lease or, in runs of earlier builds, by a session of the SDK.
 type session struct {
-	ctx      workflow.Context // the session's; activities run in work
-	work     workflow.Context
-	stopWork workflow.CancelFunc
-	info     *workflow.SessionInfo
-	bound    int // the spec's activity bound, seconds
-	// heartbeat is how long an activity may be silent.
-	heartbeat time.Duration
+	given
+	work      workflow.Context // of the activities: it ends with the session, and when the workflow is cancelled
+	bound     int              // the spec's activity bound, seconds
+	heartbeat time.Duration    // how long an activity may be silent
 	closed    bool
 	used      usage
+}
+
+// given is what a run has a device by.
+type given interface {
+	// context is that of the session's activities: it is disconnected from the workflow's, and ends with the session.
+	context() workflow.Context
+	// queue is that of the process which computes; "" where context says it.
+	queue() string
+	// over is how the session has ended; nil while it lasts.
+	over() *loss
+	// worker names the process that gave the device.
+	worker() string
+	// gone says that nobody is there: a step was not begun.
+	gone()
+	// giveBack gives the device back. It may be called when the session is over.
+	giveBack()
+}
+
+// loss is how a session has ended: the kind of the failure, and a text. errDrained and errDeviceLost count as no failure
+// of a step; their text is for the log.
+type loss struct {
+	uncounted  error
+	kind, text string
+}
+
+// error is the loss as the error of a step.
+func (l *loss) error(step string) error {
+	if l.uncounted != nil {
+		return l.uncounted
+	}
+	return &failure{step: step, kind: l.kind, text: l.text}
 }
 
 // describe asks any device worker for its fingerprint, and waits so long for a worker to
@@ -67,73 +127,28 @@ func describe(ctx workflow.Context, wait time.Duration, commanded func() bool) (
 	return info, err
 }
 
-// openSession waits for a device with the fingerprint, without limit. It calls tell after
-// the first failed try. It fails only when the workflow is cancelled, with errLongHistory,
-// or with errCommanded when commanded says so.
+// openSession waits for a device with the fingerprint, without limit. While it waits, it tells from time to time what is
+// there. It fails only when the workflow is cancelled, with errLongHistory, or with errCommanded when commanded says so.
 func (w *Workflows) openSession(
 	ctx workflow.Context, fingerprint string, bound int, commanded func() bool, tell waiting,
-) (*session, error) {
-	var present []string
-	for wait := sessionWait; ; wait = min(wait*2, sessionWaitMax) {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-			return nil, errLongHistory
-		}
-		s, err := w.trySession(ctx, fingerprint, bound, wait, commanded)
-		if err == nil {
-			return s, nil
-		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if commanded() {
-			return nil, errCommanded
-		}
-		if info, err := describe(ctx, describeWait, commanded); err == nil && !slices.Contains(present, info.Fingerprint) {
-			present = append(present, info.Fingerprint)
-			slices.Sort(present)
-		}
-		tell(fingerprint, present)
+) (s *session, err error) {
+	var open openDevice = w.openSDKSession
+	if byLease.holds(ctx) {
+		open = w.openLease
 	}
-}
-
-func (w *Workflows) trySession(
-	ctx workflow.Context, fingerprint string, bound int, wait time.Duration, commanded func() bool,
-) (*session, error) {
-	root, _ := workflow.NewDisconnectedContext(ctx)
-	root = workflow.WithActivityOptions(root, workflow.ActivityOptions{
-		TaskQueue:           activities.DeviceQueue(fingerprint),
-		StartToCloseTimeout: sessionLife,
-	})
-	creation, stopCreation := workflow.WithCancel(root)
-	open := false
-	// A cancelled workflow must not sit out the wait for a device, nor one that has something else to do.
-	workflow.Go(root, func(own workflow.Context) {
-		_ = workflow.Await(own, func() bool { return open || ctx.Err() != nil || commanded() })
-		if !open {
-			stopCreation()
-		}
-	})
-	sctx, err := workflow.CreateSession(creation, &workflow.SessionOptions{
-		CreationTimeout:  wait,
-		ExecutionTimeout: sessionLife,
-		HeartbeatTimeout: w.SessionHeartbeat,
-	})
-	open = true
-	if err != nil {
+	s = &session{bound: bound, heartbeat: w.SessionHeartbeat}
+	if s.given, err = open(ctx, fingerprint, commanded, tell); err != nil {
 		return nil, err
 	}
-	s := &session{ctx: sctx, info: workflow.GetSessionInfo(sctx), bound: bound, heartbeat: w.SessionHeartbeat}
 	s.used.opened = workflow.Now(ctx)
 	s.used.counted = s.used.opened
-	s.work, s.stopWork = workflow.WithCancel(sctx)
-	// Cancelling the workflow cancels the activity that runs; the session is
-	// closed by its opener.
+	root, _ := workflow.NewDisconnectedContext(ctx)
+	var stopWork workflow.CancelFunc
+	s.work, stopWork = workflow.WithCancel(s.context())
+	// Cancelling the workflow cancels the activity that runs; the session is closed by its opener.
 	workflow.Go(root, func(own workflow.Context) {
 		_ = workflow.Await(own, func() bool { return s.closed || ctx.Err() != nil })
-		s.stopWork()
+		stopWork()
 	})
 	return s, nil
 }
@@ -141,7 +156,7 @@ func (w *Workflows) trySession(
 // close gives the device back. It may be called on a lost session.
 func (s *session) close() {
 	s.closed = true
-	workflow.CompleteSession(s.ctx)
+	s.giveBack()
 }
 
 // onSession runs activities inside a session, and counts what they cost.
@@ -161,11 +176,12 @@ func (s *session) run(ctx workflow.Context, r steps.Routing, summary string, tim
 	failed := func(kind, format string, args ...any) error {
 		return &failure{step: stepName(r, summary), kind: kind, text: fmt.Sprintf(format, args...)}
 	}
-	if s.info.SessionState != workflow.SessionStateOpen {
-		return failed(kindSessionLost, sessionLost)
+	if l := s.over(); l != nil {
+		return l.error(stepName(r, summary))
 	}
 	o := options(r, summary, s.bound, s.heartbeat)
 	o.StartToCloseTimeout *= time.Duration(times)
+	o.TaskQueue = s.queue()
 	o.RetryPolicy.NonRetryableErrorTypes = append(slices.Clone(activities.NonRetryable), tooLong)
 	actx := workflow.WithActivityOptions(s.work, o)
 	err := workflow.ExecuteActivity(actx, r.Name, input).Get(ctx, result)
@@ -181,18 +197,22 @@ func (s *session) run(ctx workflow.Context, r steps.Routing, summary string, tim
 		case activities.KindNotResident:
 			return errDeviceLost
 		case activities.KindDraining:
-			return s.ending(ctx, errDeviceLost)
+			return s.ending(ctx, errDrained)
 		case activities.KindDeviceTooSmall, activities.KindNotExact:
 			return failed(app.Type(), "%s", app.Message())
 		case activities.KindOutOfMemory, activities.KindDeviceFailed:
 			return s.ending(ctx, failed(app.Type(), "%s", app.Message()))
 		}
 	}
-	if s.info.SessionState != workflow.SessionStateOpen || errors.Is(err, workflow.ErrSessionFailed) {
+	if l := s.over(); l != nil {
+		return l.error(stepName(r, summary))
+	}
+	if errors.Is(err, workflow.ErrSessionFailed) {
 		return failed(kindSessionLost, sessionLost)
 	}
 	if late, ok := errors.AsType[*temporal.TimeoutError](err); ok {
 		if late.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START {
+			s.gone()
 			return failed(kindSessionLost, "no worker began it")
 		}
 		return failed(kindTimedOut, "it ran longer than its time limit of %s, which follows from limits.activity_seconds (%d)", o.StartToCloseTimeout, s.bound)
@@ -203,12 +223,10 @@ func (s *session) run(ctx workflow.Context, r steps.Routing, summary string, tim
 // ending returns lost when the worker has ended the session, which it does in a moment:
 // another session before that would find the same worker.
 func (s *session) ending(ctx workflow.Context, lost error) error {
-	if s.info.SessionState != workflow.SessionStateOpen {
+	if s.over() != nil {
 		return lost
 	}
-	if _, err := workflow.AwaitWithTimeout(ctx, drainWait, func() bool {
-		return s.info.SessionState != workflow.SessionStateOpen
-	}); err != nil {
+	if _, err := workflow.AwaitWithTimeout(ctx, drainWait, func() bool { return s.over() != nil }); err != nil {
 		return err
 	}
 	return lost

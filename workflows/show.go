@@ -44,6 +44,8 @@ func (t *train) memo(ctx workflow.Context) {
 const (
 	// waitingForDevice is the phase in which a person may need to act.
 	waitingForDevice = "waiting for a device"
+	// askingForDevice is the phase before it, which is short where a device is free.
+	askingForDevice = "asking for a device"
 	// anyDevice is what a run without a fingerprint waits for.
 	anyDevice = "any"
 )
@@ -53,7 +55,7 @@ const (
 func (t *train) show(ctx workflow.Context, phase string) {
 	t.phase = phase
 	if phase != waitingForDevice && t.programs == nil {
-		t.wanted, t.present = "", nil
+		t.wanted, t.present, t.inLine = "", nil, Waiting{}
 	}
 	details := t.details()
 	for _, w := range unheard(ctx) {
@@ -72,7 +74,7 @@ func (t *train) details() string {
 	if w := t.waiting(); w != nil && w.Reason != "" {
 		w.showPrograms(&b)
 	} else if w != nil && slices.Contains(t.present, t.wanted) {
-		fmt.Fprintf(&b, "A device worker with fingerprint `%s` is there, and serves another workflow. The run waits for it, or for another worker of that fingerprint.\n\n", t.wanted)
+		fmt.Fprintf(&b, "Waiting: %s.\n\n", w.InLine())
 	} else if w != nil {
 		there := "none"
 		if len(t.present) > 0 {
@@ -115,6 +117,9 @@ func (t *train) details() string {
 		row(fmt.Sprintf("evaluation of version %d", t.Last.Version), figures(t.Last.Metrics))
 	}
 	row("devices lost", fmt.Sprint(t.LostDevices))
+	if t.DrainedDevices > 0 {
+		row("devices whose workers stopped", fmt.Sprint(t.DrainedDevices))
+	}
 	if t.SilentDevices > 0 {
 		row("workers silent and here again", fmt.Sprint(t.SilentDevices))
 	}
@@ -180,6 +185,30 @@ func (t *train) attributes(ctx workflow.Context) {
 		updates = append(updates, attributeSuccess.ValueSet(float64(v)))
 	}
 	upsert(ctx, updates...)
+}
+
+// waits shows a wait for a device, and makes it one that others find, so that it has a place in line.
+func (t *train) waits(ctx workflow.Context) waiting {
+	return waiting{
+		begins: func() {
+			if t.Attributes && !t.marked {
+				t.marked = true
+				upsert(ctx, attributePhase.ValueSet("waiting"), attributeFingerprint.ValueSet(t.Fingerprint))
+			}
+		},
+		tell: func(w Waiting) {
+			t.wanted, t.present, t.inLine, t.programs = w.Wanted, w.Present, w, nil
+			t.show(ctx, waitingForDevice)
+		},
+	}
+}
+
+// served takes the mark of a wait back.
+func (t *train) served(ctx workflow.Context) {
+	if t.marked {
+		t.marked = false
+		t.phaseAttribute(ctx, "training")
+	}
 }
 
 // phaseAttribute sets the search attribute of the phase alone.

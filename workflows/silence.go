@@ -28,9 +28,6 @@ const (
 	silenceWaitMax = 2 * time.Minute
 )
 
-// worker names the process that serves the session: the queue of its own that it has.
-func (s *session) worker() string { return string(s.info.GetRecreateToken()) }
-
 // mostPatience is how many times longer than usual a step may run that has run too long before.
 const mostPatience = 16
 
@@ -41,6 +38,21 @@ func (t *train) patience(step string) int {
 		return min(1<<min(of.Count, 10), mostPatience)
 	}
 	return 1
+}
+
+// countLoss counts a device that was lost, or that its worker gave up.
+func (t *train) countLoss(err error) {
+	switch {
+	case errors.Is(err, errDrained):
+		t.DrainedDevices++
+		return
+	case errors.Is(err, errNotHeld):
+		return
+	}
+	t.LostDevices++
+	if t.Current != nil {
+		t.Current.Lost++
+	}
 }
 
 // noteLoss notes a session that was lost by silence, or by a step that ran too long. err is what ended the session.

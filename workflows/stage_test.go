@@ -77,6 +77,8 @@ type stage struct {
 	instead map[string]func() error
 	// print is the fingerprint of the device that answers; "" is testPrint.
 	print string
+	// device is what else it says.
+	device activities.DeviceInfo
 	// build is what the workers' programs are; "" is "p".
 	build string
 	// took is the telemetry of steps, by session and name: "session-1 Update".
@@ -249,7 +251,22 @@ func (s *stage) Describe(ctx context.Context) (activities.DeviceInfo, error) {
 	s.mu.Lock()
 	print := cmp.Or(s.print, testPrint)
 	s.mu.Unlock()
-	return activities.DeviceInfo{Fingerprint: print, Fields: json.RawMessage(`{"platform":"cpu"}`)}, s.begin(ctx, "Describe", nil)
+	info := s.device
+	info.Fingerprint, info.Fields = print, json.RawMessage(`{"platform":"cpu"}`)
+	return info, s.begin(ctx, "Describe", nil)
+}
+
+// Acquire, Hold and Release are those of play.
+func (s *stage) Acquire(context.Context, activities.AcquireInput) (l activities.Lease, err error) {
+	return l, errors.New("see play.acquire")
+}
+
+func (s *stage) Hold(context.Context, activities.HoldInput) (r activities.HoldResult, err error) {
+	return r, errors.New("see play.hold")
+}
+
+func (s *stage) Release(context.Context, activities.HoldInput) error {
+	return errors.New("see newPlay")
 }
 
 // names are the calls in order, without those that names exclude.

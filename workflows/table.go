@@ -53,6 +53,8 @@ func options(r steps.Routing, summary string, seconds int, heartbeat time.Durati
 	switch r.Place {
 	case steps.OnDevice:
 		o.TaskQueue = activities.AnyDeviceQueue
+	case steps.OnLine, steps.OnHolder:
+		o.TaskQueue = "" // each lease has its own
 	case steps.OnSession:
 		o.TaskQueue = "" // the session's own queue takes its place
 		// Its worker serves no other run, so a step begins at once or not at all. After a

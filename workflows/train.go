@@ -62,6 +62,8 @@ type Carry struct {
 	Last        *store.EvaluationRef `json:"last,omitempty"`
 	Metrics     activities.Metrics   `json:"metrics,omitempty"`
 	LostDevices int                  `json:"lost_devices"`
+	// DrainedDevices counts devices that their workers gave up by themselves, because they stopped.
+	DrainedDevices int `json:"drained_devices,omitempty"`
 	// SilentDevices counts sessions that were lost by silence while their worker lived, and LostSession is the last
 	// lost one, of which it is not known yet whether it lives.
 	SilentDevices int          `json:"silent_devices,omitempty"`
@@ -105,6 +107,8 @@ type train struct {
 	phase      string
 	wanted     string
 	present    []string
+	inLine     Waiting // what was told of the wait for a device
+	marked     bool    // others find that it waits
 	// programs are those of the worker that was tried last, where they are not the run's.
 	programs *wrongPrograms
 	resting  bool // paused, and nothing runs
@@ -188,10 +192,7 @@ func (t *train) run(ctx workflow.Context, input json.RawMessage, again bool) err
 			err = t.rollBack(ctx)
 		}
 		if errors.Is(err, errDeviceLost) {
-			t.LostDevices++
-			if t.Current != nil {
-				t.Current.Lost++
-			}
+			t.countLoss(err)
 			if step := t.failedTooOften(err); step != nil {
 				t.pauseBy(ctx, step)
 			}
@@ -375,13 +376,11 @@ func (t *train) chooseDevice(ctx workflow.Context) error {
 // withDevice opens a session, brings the policy onto its device and does
 // iterations until the run ends, is paused, or should continue as new.
 func (t *train) withDevice(ctx workflow.Context) (err error) {
-	t.show(ctx, "opening a session on a device")
+	t.show(ctx, askingForDevice)
 	asked := workflow.Now(ctx)
-	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, t.commanded(), func(wanted string, present []string) {
-		t.wanted, t.present, t.programs = wanted, present, nil
-		t.show(ctx, waitingForDevice)
-	})
+	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, t.commanded(), t.waits(ctx))
 	t.waitedSince(ctx, asked)
+	t.served(ctx)
 	if err != nil {
 		return err
 	}

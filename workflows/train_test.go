@@ -41,7 +41,7 @@ func TestRunFromStarter(t *testing.T) {
 		}
 		require.Equal(t, want, c.queue, c.name)
 	}
-	require.Equal(t, []string{"reprise-device." + testPrint + "__internal_session_creation"}, p.tried)
+	require.Equal(t, []string{"reprise-device." + testPrint + ".line"}, p.tried)
 	require.Equal(t, 1, p.closed, "the session was given back")
 
 	require.Equal(t, activities.ResolveInput{Run: testRun, Spec: json.RawMessage(`{}`)}, inputs[activities.ResolveInput](s, "Resolve")[0])
@@ -196,7 +196,7 @@ func TestGoesOnBehindCommitted(t *testing.T) {
 	p.train(nil)
 	r := p.result()
 	require.Equal(t, fields("Resolve Restore Generate Step Select Score Credit Update Snapshot Generate Step Measure Commit"), s.names())
-	require.Equal(t, []string{"reprise-device.other__internal_session_creation"}, p.tried)
+	require.Equal(t, []string{"reprise-device.other.line"}, p.tried)
 	in := inputs[activities.RestoreInput](s, "Restore")[0]
 	require.Equal(t, &head.Manifest, in.Head)
 	require.Equal(t, activities.Version{Run: activities.Run{ID: testRun, Spec: ref("spec"), Base: head.Base}, Branch: 1, Version: 2, State: "stored"}, in.Version)
@@ -275,10 +275,10 @@ func TestCancelWhileWaiting(t *testing.T) {
 	s := &stage{plan: testPlan(), base: true}
 	p := newPlay(t, s)
 	p.absent = 1000
-	p.when("internalSessionCreationActivity", 5, p.CancelWorkflow)
+	p.when("Acquire", 5, p.CancelWorkflow)
 	p.train(nil)
 	require.True(t, temporal.IsCanceledError(p.GetWorkflowError()), "%v", p.GetWorkflowError())
-	require.Equal(t, 5, p.started["internalSessionCreationActivity"], "no sixth try")
+	require.Equal(t, 5, p.started["Acquire"], "no sixth try")
 	require.Zero(t, p.closed)
 }
 
@@ -345,7 +345,7 @@ func TestTable(t *testing.T) {
 			require.Equal(t, activities.NonRetryable, o.RetryPolicy.NonRetryableErrorTypes)
 		}
 		require.Zero(t, o.ScheduleToCloseTimeout, "a wait for a queue ends no run")
-		require.Equal(t, r.Place == steps.OnSession, o.TaskQueue == "", name)
+		require.Equal(t, slices.Contains([]steps.Place{steps.OnSession, steps.OnLine, steps.OnHolder}, r.Place), o.TaskQueue == "", name)
 	}
 	require.Equal(t, 5*time.Second, options(steps.Step.Routing, "", 0, 5*time.Second).HeartbeatTimeout)
 	require.Equal(t, 120*time.Second, options(steps.Step.Routing, "", 0, 0).StartToCloseTimeout, "before the spec is known")

@@ -1,6 +1,5 @@
-// Package device is the activities of a device worker. All but Describe need the policy:
-// they run inside a Temporal session on the worker that holds it, and compute while they
-// hold the engine's lease.
+// Package device is the activities of the process that computes. They need the policy: they run
+// on the worker that holds it, and compute while they hold the engine's lease.
 package device
 
 import (
@@ -17,8 +16,7 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// Device is the activities of a device worker. All but Describe run in a
-// session, and compute while holding the engine's lease.
+// Device is the activities of the process that computes: they do so while holding the engine's lease.
 type Device struct {
 	Store  store.Store
 	Engine *Engine
@@ -123,10 +121,4 @@ func (w *work) telemetry() activities.Telemetry {
 	w.measured.CachedSeconds, w.measured.CacheFaults = built.LoadSeconds, built.CacheFaults
 	w.measured.ReadSeconds, w.measured.HashSeconds = w.reading.Seconds()
 	return w.measured
-}
-
-// Describe answers what this worker's device is: which fingerprint's work it
-// can take.
-func (d *Device) Describe(context.Context) (activities.DeviceInfo, error) {
-	return d.Engine.Info(), nil
 }

@@ -2,11 +2,9 @@ package device
 
 import "github.com/reprise-rl/reprise/activities/steps"
 
-// Steps are the activities of a device worker. Describe takes no input, and only
-// Temporal calls it.
+// Steps are the activities of the process that computes.
 func (d *Device) Steps() []steps.Binding {
 	return []steps.Binding{
-		{Routing: steps.Describe.Routing, Func: d.Describe},
 		steps.WarmStart.By(d.WarmStart), steps.Restore.By(d.Restore), steps.Generate.By(d.Generate),
 		steps.Publish.By(d.Publish), steps.Block.By(d.Block), steps.Score.By(d.Score),
 		steps.Diagnose.By(d.Diagnose), steps.Update.By(d.Update), steps.Snapshot.By(d.Snapshot),

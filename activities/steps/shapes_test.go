@@ -119,7 +119,7 @@ func (s shapes) breaks(before shapes, newest bool) (out []string) {
 // every are all activities.
 var every = []any{
 	Resolve, Load, Find, ResolveEvaluation, Generate, Publish, Block, Join, Ask, Judge, Step, Choose, Select, Score, Diagnose, Credit, Update, Snapshot, Measure, Commit,
-	Detect, Describe, WarmStart, Restore, ResolveSweep, ExtendSweep, SweepTrials, LookUp, Summarize, WriteTable, Report, ReportSweep,
+	Detect, Describe, Acquire, Hold, Release, WarmStart, Restore, ResolveSweep, ExtendSweep, SweepTrials, LookUp, Summarize, WriteTable, Report, ReportSweep,
 }
 
 // shape tells the JSON fields of a type, each with its path and its kind; "?" follows the

@@ -6,6 +6,7 @@ package steps
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -24,6 +25,10 @@ const (
 	// OnHelper is a device worker of the run's fingerprint on which no run has a session. No
 	// activity is bound to it alone; see Routing.Helping.
 	OnHelper
+	// OnLine is the line of the runs that wait for a device: a worker whose device is free takes the first.
+	OnLine
+	// OnHolder is the process that gave the run its lease.
+	OnHolder
 	// Local is not an activity: the workflow computes the step itself.
 	Local
 )
@@ -127,7 +132,12 @@ var (
 // The steps at the beginning of a session.
 var (
 	// Describe asks a device worker what it is.
-	Describe  = tried[struct{}, activities.DeviceInfo]("Describe", "", OnDevice, 1, 1)
+	Describe = tried[struct{}, activities.DeviceInfo]("Describe", "", OnDevice, 1, 1)
+	// Acquire waits in line for a device, and answers with a lease. Hold lasts as long as the run has the device, and
+	// Release gives it back.
+	Acquire   = on[activities.AcquireInput, activities.Lease]("Acquire", "", OnLine, 1)
+	Hold      = tried[activities.HoldInput, activities.HoldResult]("Hold", "", OnHolder, 1, 1)
+	Release   = tried[activities.HoldInput, struct{}]("Release", "", OnHolder, 1, 1)
 	WarmStart = on[activities.WarmStartInput, activities.WarmStartResult]("WarmStart", "warm_start", OnSession, 3)
 	Restore   = on[activities.RestoreInput, activities.RestoreResult]("Restore", "restore", OnSession, 3)
 )
@@ -148,6 +158,11 @@ var (
 	Report      = tried[activities.ReportInput, activities.ReportResult]("Report", "", OnHost, 5, 3)
 	ReportSweep = tried[activities.ReportSweepInput, activities.ReportResult]("ReportSweep", "", OnHost, 5, 3)
 )
+
+// Holds tells whether an activity, by its name, is no step but what a run has a device by: a lease, or a session of the SDK's.
+func Holds(name string) bool {
+	return name == Acquire.Name || name == Hold.Name || name == Release.Name || strings.HasPrefix(name, "internalSession")
+}
 
 // all are the routings of all activities, in the order of this file.
 var all []Routing

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
+
+	"github.com/reprise-rl/reprise/activities/steps"
 )
 
 // With -full and -part I/N, TestChaosRandom alone runs, and kills workers of all presets of methods at random moments: part I
@@ -32,7 +35,8 @@ const inActivities = 60
 // kill is a worker that was killed.
 type kill struct {
 	Preset string `json:"preset"`
-	// Role is what the killed process served: "all", or "device", "host" or "workflow" where each has a process.
+	// Role is what the killed process served: "all", or "device", "host" or "workflow" where each has a process; "computes"
+	// is one that only computes, for a worker that stays.
 	Role string `json:"role"`
 	// Inside is the activity that it ran, as the server had it while the process was stopped; "" for none.
 	Inside string `json:"inside,omitempty"`
@@ -229,21 +233,32 @@ func (c crew) kill(run string, moments *rand.Rand) (kill, bool) {
 		if !p.alive() {
 			require.Fail(c.l.t, p.name+" ended by itself", "%v\n%s", p.err, p.tail())
 		}
+		computes := p.computes()
 		if syscall.Kill(p.pid, syscall.SIGSTOP) != nil {
 			continue
 		}
-		time.Sleep(20 * time.Millisecond) // what it said last reaches the server
-		inside := c.inside(run, p.pid)
+		if computes != 0 {
+			_ = syscall.Kill(computes, syscall.SIGSTOP)
+		}
+		time.Sleep(20 * time.Millisecond) // what they said last reaches the server
+		inside := c.inside(run, p.pid, computes)
 		if inside != "" && !(past && inside == "Restore") || idle || time.Now().After(deadline) {
+			if computes != 0 && moments.IntN(2) == 0 && syscall.Kill(computes, syscall.SIGKILL) == nil {
+				_ = syscall.Kill(p.pid, syscall.SIGCONT)
+				return kill{Role: "computes", Inside: inside}, true
+			}
 			p.kill()
 			return kill{Role: role, Inside: inside}, true
+		}
+		if computes != 0 {
+			_ = syscall.Kill(computes, syscall.SIGCONT)
 		}
 		_ = syscall.Kill(p.pid, syscall.SIGCONT)
 	}
 }
 
-// inside is the activity that a process runs, as the server has it; "" for none. The one that only holds a session is none.
-func (c crew) inside(run string, pid int) string {
+// inside is the activity that one of the processes runs, as the server has it; "" for none. One that only holds a device is none.
+func (c crew) inside(run string, pids ...int) string {
 	ctx, cancel := context.WithTimeout(c.l.t.Context(), 5*time.Second)
 	defer cancel()
 	d, err := c.l.client.DescribeWorkflowExecution(ctx, run, "")
@@ -252,8 +267,10 @@ func (c crew) inside(run string, pid int) string {
 	}
 	for _, a := range d.PendingActivities {
 		name := a.GetActivityType().GetName()
-		mine := strings.HasPrefix(a.GetLastWorkerIdentity(), fmt.Sprintf("%d@", pid))
-		if mine && a.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED && !strings.HasPrefix(name, "internalSession") {
+		mine := slices.ContainsFunc(pids, func(pid int) bool {
+			return strings.HasPrefix(a.GetLastWorkerIdentity(), fmt.Sprintf("%d@", pid))
+		})
+		if mine && a.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED && !steps.Holds(name) {
 			return name
 		}
 	}

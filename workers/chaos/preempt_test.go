@@ -11,7 +11,7 @@ import (
 )
 
 // TestChaosTerminate sends SIGTERM, a preemption notice, in an Update: the worker ends
-// the update, gives the session back, and the run continues elsewhere at once.
+// the update and its lease, and the run continues elsewhere at once.
 func TestChaosTerminate(t *testing.T) {
 	beside(t)
 	want := reference(t)
@@ -34,7 +34,8 @@ func TestChaosTerminate(t *testing.T) {
 		}
 		s, err := l.status(chaosRun)
 		require.NoError(t, err)
-		require.Equal(t, 1, s.LostDevices)
+		require.Zero(t, s.LostDevices)
+		require.Equal(t, 1, s.DrainedDevices)
 		// The update's answer arrived: the other worker applied it again in Restore
 		// only, which is the rebuild, not the activity.
 		require.Equal(t, 4, strings.Count(second.text(), "Update took"))

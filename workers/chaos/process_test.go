@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/workers/faults"
+	labcrew "github.com/reprise-rl/reprise/workers/lab/crew"
 )
 
 // environment is the environment of every program that a test starts: as it was before a
@@ -45,6 +46,18 @@ type workerOptions struct {
 	flags     []string
 	env       []string
 	heartbeat string // 5s by default
+	// oneProcess has the worker compute in the process that it is, as one does that is to die of a fault.
+	oneProcess bool
+}
+
+// dies tells whether one of the faults ends the process at which it strikes: the one that is waited for must be that.
+func dies(list string) bool {
+	for _, text := range strings.Split(list, ",") {
+		if f, err := faults.Parse(text); err == nil && f.Phase != "stall" {
+			return true
+		}
+	}
+	return false
 }
 
 // worker starts a worker process of the lane; it is killed when the test ends.
@@ -61,6 +74,9 @@ func (l *lane) worker(o workerOptions) *process {
 	}
 	arguments := append([]string{"worker", "--dev-dir", l.stack.Dir(), "--namespace", l.namespace,
 		"--s3-prefix", l.prefix, "--session-heartbeat", o.heartbeat}, slices.Concat(l.flags, o.flags)...)
+	if o.oneProcess || dies(o.fault) || o.diverge != "" || o.build != "" {
+		arguments = append(arguments, "--one-process")
+	}
 	if n := len(l.devices); n > 0 {
 		arguments = append(arguments, "--virtual-devices", strconv.Itoa(l.devices[(l.workers-1)%n]))
 	}
@@ -112,6 +128,15 @@ func (p *process) kill() {
 		_ = syscall.Kill(p.pid, syscall.SIGKILL)
 	}
 	<-p.ended
+}
+
+// computes is the process that computes for a worker; 0 where the worker does itself, or while none is there.
+func (p *process) computes() int {
+	pid, err := labcrew.Computes(p.pid)
+	if err != nil {
+		return 0
+	}
+	return pid
 }
 
 // terminate sends SIGTERM and waits until the process has ended by itself.

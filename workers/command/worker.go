@@ -18,7 +18,7 @@ func Worker() *cobra.Command {
 	var conn stack.Connection
 	var o workers.Options
 	var roles []string
-	var supervised bool
+	var supervised, one bool
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "serve the task queues: decide, step, compute",
@@ -27,14 +27,18 @@ cluster --roles splits them:
 
   workflow  decides what happens next
   host      environment steps, selection, commits
-  device    generation, scores, updates: one session at a time on one device
+  device    generation, scores, updates: one run at a time on one device
+
+A device worker is two processes. This one opens no device: it gives the device to one
+run at a time, first come, first served, and says at once if the other process, which
+computes, has ended; then it starts that one again. With --one-process there is no other.
 
 On SIGTERM (a preemption notice) a device worker takes no new work, finishes the
-running step within --grace, and gives the session back: the run resumes elsewhere
+running step within --grace, and gives the device up: the run resumes elsewhere
 at once.
 
-If the device cannot be used in this process any more, the worker gives the session back
-and exits, for systemd or Kubernetes to start it again:
+If the device cannot be used in the process that computes any more, that one exits.
+With --one-process the worker does, for systemd or Kubernetes to start it again:
 ` + exitCodes(),
 		Example: `  reprise worker
   reprise worker --roles device --session-heartbeat 20s
@@ -58,8 +62,13 @@ and exits, for systemd or Kubernetes to start it again:
 			if o.Faults, err = faults.FromEnvironment(os.Getenv); err != nil {
 				return err
 			}
-			if conn.Quiet = supervised; supervised {
-				o.Ready = stack.Report()
+			switch {
+			case supervised:
+				o.Parent, o.Roles = workers.ConnectParent(), []workers.Role{workers.RoleDevice}
+			case o.Has(workers.RoleDevice) && !one:
+				if o.Child, err = stack.Child(os.Args[1:], o.MetricsListen != "", os.Stderr); err != nil {
+					return err
+				}
 			}
 			o.Logger = conn.Logger()
 			target, err := conn.Settings.TemporalTarget()
@@ -78,9 +87,13 @@ and exits, for systemd or Kubernetes to start it again:
 		},
 	}
 	cmd.Flags().StringSliceVar(&roles, "roles", nil, "workflow, host, device (default all)")
-	cmd.Flags().BoolVar(&supervised, stack.SupervisedFlag, false, "another process keeps this one")
-	if err := cmd.Flags().MarkHidden(stack.SupervisedFlag); err != nil {
-		panic(err) // the flag is there
+	cmd.Flags().BoolVar(&one, "one-process", false, "compute in this process, and start no other: if it ends, runs notice it after --session-heartbeat")
+	cmd.Flags().BoolVar(&supervised, stack.SupervisedFlag, false, "this process computes for another one")
+	cmd.Flags().BoolVar(&conn.Quiet, stack.QuietFlag, false, "log errors only")
+	for _, hidden := range []string{stack.SupervisedFlag, stack.QuietFlag} {
+		if err := cmd.Flags().MarkHidden(hidden); err != nil {
+			panic(err) // the flag is there
+		}
 	}
 	stack.AddWorkerFlags(cmd.Flags(), &o, 20*time.Second)
 	conn.AddFlags(cmd.Flags())

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/human"
 )
 
@@ -35,7 +35,7 @@ func Retried(pending []*workflowpb.PendingActivityInfo, by converter.DataConvert
 	var out []Pending
 	for _, a := range pending {
 		kind := a.GetActivityType().GetName()
-		if a.GetAttempt() < 2 || a.GetLastFailure() == nil || strings.HasPrefix(kind, "internalSession") {
+		if a.GetAttempt() < 2 || a.GetLastFailure() == nil || steps.Holds(kind) {
 			continue
 		}
 		converter.DecodeCommonFailureAttributes(by, a.GetLastFailure())

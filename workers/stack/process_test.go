@@ -1,62 +1,17 @@
 package stack
 
 import (
-	"bytes"
-	"context"
-	"fmt"
-
-	"os/exec"
-	"path/filepath"
+	"io"
+	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/workers"
 )
-
-// A worker process that ends as one that needs a new process is started again, and the user
-// is told why; one that ends otherwise is not.
-func TestProcessStartsAgain(t *testing.T) {
-	count := filepath.Join(t.TempDir(), "starts")
-	script := fmt.Sprintf(`echo >> %[1]q
-case $(wc -l < %[1]q) in
-1) exit %[2]d ;;
-2) kill -9 $$ ;;
-3) echo '{"fingerprint":"third"}' >&3; exit %[3]d ;;
-*) echo '{"fingerprint":"fourth"}' >&3; exit 1 ;;
-esac`, count, workers.Exits[0].Code, workers.Exits[1].Code)
-	var out bytes.Buffer
-	p := process{out: &out, first: time.Millisecond, command: func(ctx context.Context) *exec.Cmd {
-		return exec.CommandContext(ctx, "/bin/sh", "-c", script)
-	}}
-	served := make(chan string, 4)
-	err := p.keep(t.Context(), func(info activities.DeviceInfo) { served <- info.Fingerprint })
-	require.EqualError(t, err, "the worker process has ended: exit status 1")
-	require.Equal(t, "third", <-served)
-	require.Equal(t, "fourth", <-served)
-	require.Equal(t, fmt.Sprintf(`The worker process has ended: %s (exit %d). It starts again in 1ms.
-The worker process has ended: signal: killed. It starts again in 2ms.
-The worker process has ended: %s (exit %d). It starts again in 4ms.
-`, workers.Exits[0].Meaning, workers.Exits[0].Code, workers.Exits[1].Meaning, workers.Exits[1].Code), out.String())
-}
-
-// A worker process that was stopped is left to stop, and is not started again.
-func TestProcessStops(t *testing.T) {
-	stopped := filepath.Join(t.TempDir(), "stopped")
-	ctx, stop := context.WithCancel(t.Context())
-	p := process{out: t.Output(), first: time.Millisecond, command: func(ctx context.Context) *exec.Cmd {
-		c := exec.CommandContext(ctx, "/bin/sh", "-c", fmt.Sprintf(`trap 'touch %q; exit 0' TERM; echo '{}' >&3; while :; do sleep 0.01; done`, stopped))
-		c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
-		return c
-	}}
-	require.NoError(t, p.keep(ctx, func(activities.DeviceInfo) { stop() }))
-	require.FileExists(t, stopped)
-}
 
 // The worker process gets the flags that this one was given.
 func TestWorkerArguments(t *testing.T) {
@@ -74,13 +29,21 @@ func TestWorkerArguments(t *testing.T) {
 	require.NoError(t, g.Parse(arguments))
 	require.Equal(t, o, again)
 
-	all := supervisedArguments("dir", "", f)
-	require.Equal(t, []string{"worker", "--supervised", "--dev-dir", "dir"}, all[:4])
-	require.Equal(t, "--env-file=dir/envs.json", all[len(all)-1], "environments are added to the stack's own file")
-	require.NotContains(t, supervisedArguments("dir", "mine.json", f), "--env-file=dir/envs.json")
-
 	require.NotContains(t, strings.Join(arguments, " "), "codec")
 	f.String("codec-key-file", "", "")
 	require.NoError(t, f.Parse([]string{"--codec-key-file", "keys"}))
 	require.Contains(t, workerArguments(f), "--codec-key-file=keys")
+}
+
+// The process that computes has the worker's arguments, and metrics at a port of its own.
+func TestChildsArguments(t *testing.T) {
+	given := []string{"worker", "--metrics-listen=:9464", "--roles", "device"}
+	for metrics, want := range map[bool][]string{
+		true:  {"--supervised", "--metrics-listen=", "--metrics-listen=127.0.0.1:0"},
+		false: {"--supervised", "--metrics-listen="},
+	} {
+		child, err := Child(given, metrics, io.Discard)
+		require.NoError(t, err)
+		require.Equal(t, append(slices.Clone(given), want...), child.Command().Args[1:])
+	}
 }

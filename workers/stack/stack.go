@@ -67,6 +67,12 @@ type Served struct {
 // With starts a dev stack and a worker in this process, runs f, and stops both. The
 // context of f ends when the worker, a server, or the caller's context ends.
 func With(ctx context.Context, o dev.Options, worker workers.Options, f func(context.Context, Served) error) error {
+	return with(ctx, o, worker, func(*workers.Options, string) error { return nil }, f)
+}
+
+// with is With; prepare completes the worker when the stack's folder is known.
+func with(ctx context.Context, o dev.Options, worker workers.Options, prepare func(worker *workers.Options, dir string) error,
+	f func(context.Context, Served) error) error {
 	worker.Roles = workers.Roles
 	if err := worker.Check(); err != nil {
 		return err
@@ -79,6 +85,9 @@ func With(ctx context.Context, o dev.Options, worker workers.Options, f func(con
 		warns := Connection{Warns: true}
 		worker.Client, worker.Store, worker.Logger, worker.Namespace = s.Client, s.Bucket, warns.Logger(), s.Namespace()
 		worker.Codec = s.Codec
+		if err := prepare(&worker, s.Dir()); err != nil {
+			return err
+		}
 		return s.withWorker(ctx, func(ctx context.Context, ready func(activities.DeviceInfo)) error {
 			worker.Ready = ready
 			return workers.Run(ctx, worker)

@@ -161,7 +161,8 @@ type outboundInterceptor struct {
 	interceptor.WorkflowOutboundInterceptorBase
 	metrics *Metrics
 	open    []asked
-	held    bool // a device was worked on and not given back
+	hold    workflow.Future // of the lease that lasts; nil while there is none
+	held    bool            // a device was worked on in a session of the SDK's, and not given back
 }
 
 // asked is an activity that was scheduled.
@@ -170,7 +171,30 @@ type asked struct {
 	answer workflow.Future
 }
 
-// The SDK's activities that open a session and end it. One that failed is not ended
+// silent is the end of a lease whose worker was not heard of any more.
+const silent = "silent"
+
+// leaseEnded counts the end of a lease, once a workflow has it.
+func (o *outboundInterceptor) leaseEnded(ctx workflow.Context, tell bool) {
+	if o.hold == nil || !o.hold.IsReady() {
+		return
+	}
+	var r activities.HoldResult
+	end := silent
+	if err := o.hold.Get(ctx, &r); err == nil {
+		end = string(r.End)
+	}
+	o.hold = nil
+	if !tell {
+		return
+	}
+	o.metrics.leases.WithLabelValues(end).Inc()
+	if end == silent || r.End == activities.LeaseLost {
+		o.metrics.devices.Inc()
+	}
+}
+
+// The SDK's activities that open a session and end it, which runs of earlier builds have. One that failed is not ended
 // by the workflow.
 const (
 	sessionOpens = "internalSessionCreationActivity"
@@ -195,6 +219,12 @@ func (o *outboundInterceptor) ExecuteActivity(ctx workflow.Context, kind string,
 		}
 	}
 	o.open = waiting
+	o.leaseEnded(ctx, tell)
+	if kind == table.Release.Name && o.hold != nil {
+		if o.hold = nil; tell {
+			o.metrics.leases.WithLabelValues(string(activities.LeaseGivenBack)).Inc()
+		}
+	}
 	if kind == sessionOpens && o.held && tell {
 		o.metrics.devices.Inc()
 	}
@@ -202,6 +232,9 @@ func (o *outboundInterceptor) ExecuteActivity(ctx workflow.Context, kind string,
 		o.held = false
 	}
 	f := o.Next.ExecuteActivity(ctx, kind, arguments...)
+	if kind == table.Hold.Name {
+		o.hold = f
+	}
 	if slices.Contains(onDevice, kind) {
 		o.held = true
 		o.open = append(o.open, asked{at: now, answer: f})

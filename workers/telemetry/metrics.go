@@ -3,6 +3,7 @@ package telemetry
 import (
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +24,7 @@ type Options struct {
 // Metrics are a process's.
 type Metrics struct {
 	registry *prometheus.Registry
+	beside   atomic.Pointer[string] // the URL of another process's metrics
 	sdk      *sdk
 	runs     *recent
 	lease    *recent
@@ -38,6 +40,7 @@ type Metrics struct {
 	failures  *prometheus.CounterVec // step, kind
 	lost      *prometheus.CounterVec // cause
 	devices   prometheus.Counter
+	leases    *prometheus.CounterVec // end
 	rebuilt   prometheus.Counter
 	committed prometheus.Counter
 	rewritten prometheus.Counter
@@ -98,7 +101,8 @@ func New(o Options) *Metrics {
 		branch:    gauge("branch", "Branch of the newest committed iteration; more than before is a rollback.", "run"),
 		success:   gauge("evaluation_success_ratio", "Success of the newest evaluation.", "run", "suite"),
 	}
-	m.devices = counter("lost_devices_total", "Sessions of runs that ended with their device, as seen where workflows decide.").WithLabelValues()
+	m.devices = counter("lost_devices_total", "Devices that runs lost, as seen where workflows decide.").WithLabelValues()
+	m.leases = counter("leases_ended_total", "Leases of devices that ended, by how: given back, drained, lost, refused, silent.", "end")
 	m.rebuilt = counter("recomputed_updates_total", "Updates applied again to rebuild a policy, or begun again after some of their pieces were lost.").WithLabelValues()
 	m.committed = counter("iterations_total", "Iterations committed here.").WithLabelValues()
 	m.rewritten = counter("rewritten_objects_total", "Objects that were damaged in the bucket, that no manifest names, and that were written again.").WithLabelValues()
@@ -116,7 +120,7 @@ func New(o Options) *Metrics {
 // Handler answers GET /metrics in Prometheus's text format or OpenMetrics.
 func (m *Metrics) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	return mux
 }
 

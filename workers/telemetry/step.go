@@ -33,10 +33,9 @@ var tokenKinds = map[string]string{
 	"generate": "generated", evaluate: "evaluated", "score": "scored", "update": "trained", "warm_start": "taught",
 }
 
-// stepOf names an activity's step; false for those of the SDK itself, which hold a
-// session for as long as it lasts.
+// stepOf names an activity's step; false for those that hold a device for as long as a run has it.
 func stepOf(kind string, arguments []any) (string, bool) {
-	if strings.HasPrefix(kind, "internalSession") {
+	if table.Holds(kind) {
 		return "", false
 	}
 	if len(arguments) > 0 {

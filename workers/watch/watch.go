@@ -159,10 +159,11 @@ func waitingText(wait *workflows.Waiting) string {
 	if wait.Reason != "" {
 		return programsText(wait)
 	}
-	there := "none is there"
 	if slices.Contains(wait.Present, wait.Wanted) {
-		there = "one is there, and serves another workflow"
-	} else if len(wait.Present) > 0 {
+		return "waiting for a device: " + human.Visible(wait.InLine())
+	}
+	there := "none is there"
+	if len(wait.Present) > 0 {
 		there = "there are " + strings.Join(wait.Present, ", ")
 	}
 	return fmt.Sprintf("waiting for a device with fingerprint %s; %s", wait.Wanted, there)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
@@ -81,7 +82,7 @@ func (h *told) timedOut(id int64, at float64) {
 
 func TestRecoveryInHistory(t *testing.T) {
 	h := &told{t: t, epoch: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)}
-	session := h.activity(sessionActivity, 0, 0.1)
+	session := h.activity(steps.Hold.Name, 0, 0.1)
 	h.completed(h.activity("Restore", 1, 1), 2, activities.RestoreResult{Telemetry: activities.Telemetry{Seconds: 100}})
 	h.completed(h.activity("Generate", 3, 3), 4, activities.GenerateResult{})
 	h.activity("Update", 5, 5)
@@ -92,7 +93,7 @@ func TestRecoveryInHistory(t *testing.T) {
 	require.False(t, done, "nothing has happened yet")
 
 	h.timedOut(session, 10)
-	h.activity(sessionActivity, 10.5, 11)
+	h.activity(steps.Hold.Name, 10.5, 11)
 	h.completed(h.activity("Restore", 11.5, 12), 15, activities.RestoreResult{Telemetry: activities.Telemetry{
 		Seconds: 3, CompileSeconds: 1, LoadSeconds: 0.5, Recomputed: 4,
 	}})
@@ -110,7 +111,7 @@ func TestRecoveryInHistory(t *testing.T) {
 
 func TestRecoveryWithoutLostSession(t *testing.T) {
 	h := &told{t: t, epoch: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)}
-	h.activity(sessionActivity, 0, 0.1)
+	h.activity(steps.Hold.Name, 0, 0.1)
 	h.completed(h.activity("Update", 7, 7), 8, activities.UpdateResult{})
 	_, _, err := recoveryIn(h.events, h.epoch.Add(6*time.Second))
 	require.ErrorIs(t, err, errNoSession)

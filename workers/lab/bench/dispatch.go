@@ -63,8 +63,8 @@ type taken struct {
 	scheduled, started, done time.Time
 }
 
-// takenIn are the activities of a history that ended, in the order of their scheduling, without the
-// session's own, which runs beside all of its steps.
+// takenIn are the activities of a history that ended, in the order of their scheduling, without
+// those that hold the device.
 func takenIn(events []*history.HistoryEvent) []*taken {
 	byID := map[int64]*taken{}
 	var spans []*taken
@@ -80,7 +80,7 @@ func takenIn(events []*history.HistoryEvent) []*taken {
 			byID[e.GetActivityTaskCompletedEventAttributes().GetScheduledEventId()].done = at
 		}
 	}
-	return slices.DeleteFunc(spans, func(s *taken) bool { return s.done.IsZero() || strings.HasPrefix(s.name, "internal") })
+	return slices.DeleteFunc(spans, func(s *taken) bool { return s.done.IsZero() || steps.Holds(s.name) })
 }
 
 // add adds those of a history. The first activity and what follows the last one are not counted.

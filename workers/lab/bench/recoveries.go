@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"syscall"
 
 	"go.temporal.io/sdk/client"
 
@@ -41,7 +42,10 @@ func (s *benchmark) kill(ctx context.Context, c client.Client, processes *crew.C
 				return err
 			}
 			s.r.WorkerPeak = max(s.r.WorkerPeak, peak)
-			return processes.Kill(pid)
+			if s.KillWorker {
+				return processes.Kill(pid)
+			}
+			return syscall.Kill(pid, syscall.SIGKILL)
 		})
 		if err != nil {
 			return fmt.Errorf("recovery %d: %w", n+1, err)
@@ -51,7 +55,11 @@ func (s *benchmark) kill(ctx context.Context, c client.Client, processes *crew.C
 			return fmt.Errorf("run %s after the kill: %w", run, err)
 		}
 	}
-	for _, pid := range processes.PIDs() {
+	for _, worker := range processes.PIDs() {
+		pid, err := crew.Computes(worker)
+		if err != nil {
+			return err
+		}
 		if peak, err := PeakMemory(pid); err == nil {
 			s.r.WorkerPeak = max(s.r.WorkerPeak, peak)
 		}

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/workers/watch"
 	"github.com/reprise-rl/reprise/workflows"
 )
@@ -24,7 +25,7 @@ type Recovery struct {
 	// Iteration is the interrupted iteration, Step the activity that ran.
 	Iteration int    `json:"iteration"`
 	Step      string `json:"step"`
-	// Detection is from the kill until the server declared the session lost.
+	// Detection is from the kill until the run's lease had ended: at once, where only the process that computed was killed.
 	Detection float64 `json:"detection_seconds"`
 	// Dispatch is from then until the idle worker began to restore the policy.
 	Dispatch float64 `json:"dispatch_seconds"`
@@ -38,13 +39,10 @@ type Recovery struct {
 	Total float64 `json:"total_seconds"`
 }
 
-// sessionActivity is the SDK's activity that holds a session.
-const sessionActivity = "internalSessionCreationActivity"
-
 // patience bounds one measured recovery, and the wait for its iteration.
 const patience = 5 * time.Minute
 
-// MeasureRecovery kills the worker process that holds the session of a started run while the
+// MeasureRecovery kills the process that computes for a started run while the
 // activity named step of the iteration runs, and reads the recovery from the run's
 // history. The workers are processes of this machine; kill ends one by SIGKILL.
 func MeasureRecovery(ctx context.Context, c client.Client, run string, iteration int, step string,
@@ -110,7 +108,7 @@ func victim(ctx context.Context, c client.Client, run string, iteration int, ste
 	}
 }
 
-var errNoSession = errors.New("the session was not lost: the killed process did not hold it")
+var errNoSession = errors.New("the lease did not end: the killed process did not compute for the run")
 
 // recoveryIn reads the recovery from a kill from a history. done is false until a step has
 // run again.
@@ -129,13 +127,16 @@ func recoveryIn(events []*historypb.HistoryEvent, killed time.Time) (r Recovery,
 		case enumspb.EVENT_TYPE_ACTIVITY_TASK_STARTED:
 			scheduled[e.GetActivityTaskStartedEventAttributes().ScheduledEventId].started = at
 		case enumspb.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
-			if a := scheduled[e.GetActivityTaskTimedOutEventAttributes().ScheduledEventId]; a.name == sessionActivity && at.After(killed) &&
+			if a := scheduled[e.GetActivityTaskTimedOutEventAttributes().ScheduledEventId]; a.name == steps.Hold.Name && at.After(killed) &&
 				lost.IsZero() {
 				lost = at
 			}
 		case enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
 			completed := e.GetActivityTaskCompletedEventAttributes()
 			a := scheduled[completed.ScheduledEventId]
+			if a.name == steps.Hold.Name && at.After(killed) && lost.IsZero() {
+				lost = at
+			}
 			if a.started.Before(killed) {
 				continue
 			}

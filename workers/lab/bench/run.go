@@ -75,6 +75,8 @@ type Options struct {
 	Trials, StubTrials int
 	// Kills is how many workers are killed, KillAt the iteration during whose update.
 	Kills, KillAt int
+	// KillWorker kills a whole worker, as when its machine is lost, in place of the process that computes for it.
+	KillWorker bool
 }
 
 // The parts of the bench, in the order they are measured.

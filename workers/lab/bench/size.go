@@ -97,7 +97,11 @@ func (s *benchmark) size(ctx context.Context, on stack.Servers, processes *crew.
 	if err := on.Client.GetWorkflow(ctx, run, "").Get(ctx, nil); err != nil {
 		return fmt.Errorf("run %s after the kills: %w", run, err)
 	}
-	for _, pid := range processes.PIDs() {
+	for _, worker := range processes.PIDs() {
+		pid, err := crew.Computes(worker)
+		if err != nil {
+			return err
+		}
 		if err := peak(pid); err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -110,12 +111,48 @@ func (w *Crew) Start(ctx context.Context) error {
 	}
 }
 
-// Kill ends a worker by SIGKILL.
-func (w *Crew) Kill(pid int) error {
-	worker, ok := w.running[pid]
-	if !ok {
-		return fmt.Errorf("process %d is no worker of ours", pid)
+// Computes is the process that computes for a worker, by process ids: a child of its own.
+func Computes(worker int) (int, error) {
+	var children []byte
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", worker))
+	if err != nil {
+		return 0, fmt.Errorf("find the process that computes for worker %d: %w", worker, err)
 	}
+	for _, file := range threads {
+		more, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has ended
+		}
+		children = append(append(children, ' '), more...)
+	}
+	for _, field := range strings.Fields(string(children)) {
+		if pid, err := strconv.Atoi(field); err == nil {
+			return pid, nil
+		}
+	}
+	return 0, fmt.Errorf("no process computes for worker %d", worker)
+}
+
+// Of is the worker whose own process, or the one that computes for it, has the id.
+func (w *Crew) Of(pid int) (int, error) {
+	for worker := range w.running {
+		if worker == pid {
+			return worker, nil
+		}
+		if computes, err := Computes(worker); err == nil && computes == pid {
+			return worker, nil
+		}
+	}
+	return 0, fmt.Errorf("process %d is no worker of ours", pid)
+}
+
+// Kill ends a worker, and with it what computes for it, by SIGKILL. The process id is that of either.
+func (w *Crew) Kill(pid int) error {
+	pid, err := w.Of(pid)
+	if err != nil {
+		return err
+	}
+	worker := w.running[pid]
 	delete(w.running, pid)
 	if err := worker.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err

@@ -1,0 +1,161 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
+)
+
+// byLease: a run has its device by a lease, no longer by a session of the SDK.
+var byLease = changed("lease", "v0.1.0", "a device is had by Acquire, Hold and Release, in place of a session of the SDK")
+
+const (
+	// leaseWait is how long a run waits in line before it asks what devices there are, and what they do. It waits twice as long
+	// before each question more, up to sessionWaitMax; its place in line stays.
+	leaseWait = 4 * time.Second
+	// leaseAnswer bounds Acquire, which answers at once, and Release.
+	leaseAnswer = 10 * time.Second
+)
+
+// lease is a run's right to a device. The worker that gave it holds it for the run, by an activity that lasts as long and
+// sends heartbeats; it is in another process than what computes.
+type lease struct {
+	activities.Lease
+	hold workflow.Context // of Hold and Release
+	drop workflow.CancelFunc
+	work workflow.Context
+	run  string
+	end  *loss // nil while the lease lasts
+}
+
+// openLease waits in line for a device.
+func (w *Workflows) openLease(ctx workflow.Context, fingerprint string, commanded func() bool, tell waiting) (given, error) {
+	var there present
+	wait := leaseWait
+	for {
+		answer, leave := w.standInLine(ctx, fingerprint)
+		for !answer.IsReady() {
+			if err := left(ctx, commanded); err != nil {
+				leave()
+				return nil, err
+			}
+			came, err := workflow.AwaitWithTimeout(ctx, wait, func() bool { return answer.IsReady() || left(ctx, commanded) != nil })
+			if err == nil && !came {
+				tell.begins()
+				there.ask(ctx, fingerprint, func() bool { return answer.IsReady() || commanded() }, tell)
+				wait = min(wait*2, sessionWaitMax)
+			}
+		}
+		var got activities.Lease
+		if err := answer.Get(ctx, &got); err == nil {
+			return w.hold(ctx, got), nil
+		}
+		tell.begins()
+		// Nobody who serves the line has refused for good: what answers is a worker that stops, or of another build.
+		there.ask(ctx, fingerprint, commanded, tell)
+		if _, err := workflow.AwaitWithTimeout(ctx, wait, func() bool { return left(ctx, commanded) != nil }); err != nil {
+			return nil, err
+		}
+		wait = min(wait*2, sessionWaitMax)
+	}
+}
+
+// left is why a run leaves the line without a device; nil while it waits.
+func left(ctx workflow.Context, commanded func() bool) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case commanded():
+		return errCommanded
+	case workflow.GetInfo(ctx).GetContinueAsNewSuggested():
+		return errLongHistory
+	}
+	return nil
+}
+
+// standInLine takes the last place in the line of a fingerprint, until leave.
+func (w *Workflows) standInLine(ctx workflow.Context, fingerprint string) (answer workflow.Future, leave workflow.CancelFunc) {
+	root, _ := workflow.NewDisconnectedContext(ctx)
+	root, leave = workflow.WithCancel(root)
+	o := options(steps.Acquire.Routing, "wait in line for a device", 0, 0)
+	o.TaskQueue, o.StartToCloseTimeout, o.HeartbeatTimeout = activities.LeaseQueue(fingerprint), leaseAnswer, 0
+	in := activities.AcquireInput{Run: workflow.GetInfo(ctx).WorkflowExecution.ID}
+	return workflow.ExecuteActivity(workflow.WithActivityOptions(root, o), steps.Acquire.Name, in), leave
+}
+
+// hold has the worker hold a lease from now on.
+func (w *Workflows) hold(ctx workflow.Context, got activities.Lease) *lease {
+	l := &lease{Lease: got, run: workflow.GetInfo(ctx).WorkflowExecution.ID}
+	root, _ := workflow.NewDisconnectedContext(ctx)
+	var end workflow.CancelFunc
+	l.work, end = workflow.WithCancel(root)
+	l.hold, l.drop = workflow.WithCancel(root)
+	o := options(steps.Hold.Routing, "has the device", 0, w.SessionHeartbeat)
+	// It has no time-out while it has not begun: if nobody is there, no step begins either, and those have one. After a reset of the
+	// workflow, Temporal 1.29 would fire neither that nor any later time-out of an activity.
+	o.TaskQueue, o.StartToCloseTimeout = got.Holder, sessionLife
+	held := workflow.ExecuteActivity(workflow.WithActivityOptions(l.hold, o), steps.Hold.Name, activities.HoldInput{Lease: got.ID, Run: l.run})
+	workflow.Go(root, func(own workflow.Context) {
+		var r activities.HoldResult
+		err := held.Get(own, &r)
+		if l.end == nil {
+			l.end = ended(r, err, o.HeartbeatTimeout)
+		}
+		end()
+	})
+	return l
+}
+
+// ended is how a lease has ended: by what Hold gave, or its error.
+func ended(r activities.HoldResult, err error, heartbeat time.Duration) *loss {
+	var late *temporal.TimeoutError
+	switch {
+	case errors.As(err, &late):
+		return &loss{kind: kindSessionLost, text: fmt.Sprintf("its worker was silent for more than %s: the worker, its machine or the network is gone", heartbeat)}
+	case err != nil:
+		return &loss{uncounted: errNotHeld}
+	case r.End == activities.LeaseDrained:
+		return &loss{uncounted: errDrained}
+	case r.End == activities.LeaseLost:
+		return &loss{kind: kindWorkerLost, text: "the process that computes was lost: " + r.Reason}
+	}
+	return &loss{uncounted: errNotHeld} // given back, or refused
+}
+
+func (l *lease) context() workflow.Context { return l.work }
+
+func (l *lease) queue() string { return l.Queue }
+
+func (l *lease) worker() string { return l.Worker }
+
+func (l *lease) over() *loss { return l.end }
+
+func (l *lease) gone() {
+	if l.end == nil {
+		l.end = &loss{uncounted: errNotHeld}
+		l.drop()
+	}
+}
+
+// giveBack ends the lease, and waits until the worker has heard it: the next in line need not wait for a time-out.
+func (l *lease) giveBack() {
+	if l.end != nil {
+		return
+	}
+	root, _ := workflow.NewDisconnectedContext(l.work)
+	o := options(steps.Release.Routing, "gives the device back", 0, 0)
+	o.TaskQueue, o.StartToCloseTimeout, o.ScheduleToStartTimeout, o.HeartbeatTimeout = l.Holder, leaseAnswer, leaseAnswer, 0
+	err := workflow.ExecuteActivity(workflow.WithActivityOptions(root, o), steps.Release.Name,
+		activities.HoldInput{Lease: l.ID, Run: l.run}).Get(root, nil)
+	if err != nil { // nobody is there
+		l.drop()
+		return
+	}
+	_ = workflow.Await(root, func() bool { return l.end != nil })
+}
