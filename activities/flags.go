@@ -8,9 +8,12 @@ type Flags struct {
 	// ContinueAfter makes the run continue as new after so many iterations; 0 leaves it to
 	// the server's suggestion.
 	ContinueAfter int `json:"continue_after,omitempty"`
-	// SessionHeartbeat is how long a worker may be silent before the session or the
+	// SessionHeartbeat is how long a worker may be silent before the
 	// activity it runs is lost, in nanoseconds.
 	SessionHeartbeat time.Duration `json:"session_heartbeat"`
+	// LeaseHeartbeat is how long it may be silent before its lease is lost, in nanoseconds. It does not grow with the
+	// model: what gives leases computes nothing. 0 is SessionHeartbeat, in runs of earlier builds.
+	LeaseHeartbeat time.Duration `json:"lease_heartbeat,omitempty"`
 }
 
 const (
@@ -24,6 +27,7 @@ const (
 
 // ForModel are the flags with the session heartbeat for a model of so many parameters.
 func (f Flags) ForModel(parameters int64) Flags {
+	f.LeaseHeartbeat = f.SessionHeartbeat
 	if parameters > smallModel {
 		longer := f.SessionHeartbeat + time.Duration((parameters-smallModel)/heartbeatStep)*time.Second
 		f.SessionHeartbeat = max(f.SessionHeartbeat, min(longer, heartbeatMax))

@@ -25,6 +25,8 @@ type Workflows struct {
 	// the activity it runs is lost: 5 s in development, 20 s in production. It must
 	// outlast a restart of the Temporal server.
 	SessionHeartbeat time.Duration
+	// LeaseHeartbeat is how long it may be silent before a lease of its device is lost; 0 is SessionHeartbeat.
+	LeaseHeartbeat time.Duration
 	// ContinueAfter makes a run continue as new after so many iterations; 0
 	// leaves it to the server's suggestion.
 	ContinueAfter int
@@ -54,7 +56,7 @@ func (w *Workflows) with(f *activities.Flags) *Workflows {
 		return w
 	}
 	own := *w
-	own.SessionHeartbeat, own.ContinueAfter = f.SessionHeartbeat, f.ContinueAfter
+	own.SessionHeartbeat, own.LeaseHeartbeat, own.ContinueAfter = f.SessionHeartbeat, f.LeaseHeartbeat, f.ContinueAfter
 	return &own
 }
 

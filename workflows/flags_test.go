@@ -51,7 +51,7 @@ func TestHeartbeatByModelSize(t *testing.T) {
 		{45 * time.Second, 1_540_000_000, 45 * time.Second},
 	} {
 		f := activities.Flags{ContinueAfter: 3, SessionHeartbeat: c.flag}.ForModel(c.parameters)
-		require.Equal(t, activities.Flags{ContinueAfter: 3, SessionHeartbeat: c.want}, f, "%v", c)
+		require.Equal(t, activities.Flags{ContinueAfter: 3, SessionHeartbeat: c.want, LeaseHeartbeat: c.flag}, f, "%v", c)
 	}
 }
 

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -96,7 +97,7 @@ func (w *Workflows) hold(ctx workflow.Context, got activities.Lease) *lease {
 	var end workflow.CancelFunc
 	l.work, end = workflow.WithCancel(root)
 	l.hold, l.drop = workflow.WithCancel(root)
-	o := options(steps.Hold.Routing, "has the device", 0, w.SessionHeartbeat)
+	o := options(steps.Hold.Routing, "has the device", 0, w.leaseHeartbeat())
 	// It has no time-out while it has not begun: if nobody is there, no step begins either, and those have one. After a reset of the
 	// workflow, Temporal 1.29 would fire neither that nor any later time-out of an activity.
 	o.TaskQueue, o.StartToCloseTimeout = got.Holder, sessionLife
@@ -111,6 +112,9 @@ func (w *Workflows) hold(ctx workflow.Context, got activities.Lease) *lease {
 	})
 	return l
 }
+
+// leaseHeartbeat is how long a worker may be silent before its lease is lost.
+func (w *Workflows) leaseHeartbeat() time.Duration { return cmp.Or(w.LeaseHeartbeat, w.SessionHeartbeat) }
 
 // ended is how a lease has ended: by what Hold gave, or its error.
 func ended(r activities.HoldResult, err error, heartbeat time.Duration) *loss {

@@ -84,7 +84,7 @@ func (t *train) heard(s *session) {
 		of.Count--
 		of.Silent++
 		of.Load = nil
-		of.Error = fmt.Sprintf("its worker was silent for more than %s, and is here again: its machine has too much to do", t.SessionHeartbeat)
+		of.Error = fmt.Sprintf("its worker was silent for more than %s, and is here again: its machine has too much to do", t.leaseHeartbeat())
 	}
 }
 

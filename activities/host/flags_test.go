@@ -26,8 +26,8 @@ func TestResolveGivesFlags(t *testing.T) {
 		require.Equal(t, out.Flags, again.Flags)
 		return out.Flags
 	}
-	given := activities.Flags{ContinueAfter: 4, SessionHeartbeat: 5 * time.Second}
+	given := activities.Flags{ContinueAfter: 4, SessionHeartbeat: 5 * time.Second, LeaseHeartbeat: 5 * time.Second}
 	require.Equal(t, &given, resolve(given, 2, 64))
-	require.Equal(t, &activities.Flags{ContinueAfter: 4, SessionHeartbeat: 9 * time.Second}, resolve(given, 43, 1024), "300 million parameters")
+	require.Equal(t, &activities.Flags{ContinueAfter: 4, SessionHeartbeat: 9 * time.Second, LeaseHeartbeat: 5 * time.Second}, resolve(given, 43, 1024), "300 million parameters")
 	require.Nil(t, resolve(activities.Flags{}, 2, 64), "a program without a worker")
 }
