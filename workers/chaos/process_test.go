@@ -50,16 +50,6 @@ type workerOptions struct {
 	oneProcess bool
 }
 
-// dies tells whether one of the faults ends the process at which it strikes: the one that is waited for must be that.
-func dies(list string) bool {
-	for _, text := range strings.Split(list, ",") {
-		if f, err := faults.Parse(text); err == nil && f.Phase != "stall" {
-			return true
-		}
-	}
-	return false
-}
-
 // worker starts a worker process of the lane; it is killed when the test ends.
 func (l *lane) worker(o workerOptions) *process {
 	l.t.Helper()
@@ -74,7 +64,7 @@ func (l *lane) worker(o workerOptions) *process {
 	}
 	arguments := append([]string{"worker", "--dev-dir", l.stack.Dir(), "--namespace", l.namespace,
 		"--s3-prefix", l.prefix, "--session-heartbeat", o.heartbeat}, slices.Concat(l.flags, o.flags)...)
-	if o.oneProcess || dies(o.fault) || o.diverge != "" || o.build != "" {
+	if o.oneProcess || faults.Ends(o.fault) || o.diverge != "" || o.build != "" {
 		arguments = append(arguments, "--one-process")
 	}
 	if n := len(l.devices); n > 0 {

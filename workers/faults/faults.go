@@ -141,6 +141,17 @@ func Parse(text string) (Fault, error) {
 	return f, nil
 }
 
+// Ends tells whether one of the faults, as REPRISE_FAULT takes them, ends the process in which it strikes. Who waits for that end
+// starts a worker that computes in its own process.
+func Ends(list string) bool {
+	for text := range strings.SplitSeq(list, ",") {
+		if f, err := Parse(text); err == nil && f.Phase != "stall" {
+			return true
+		}
+	}
+	return false
+}
+
 // Plan is the faults of this process.
 type Plan struct {
 	faults  []Fault

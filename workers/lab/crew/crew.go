@@ -79,6 +79,9 @@ func (w *Crew) Start(ctx context.Context) error {
 	}
 	arguments = append(arguments,
 		"--session-heartbeat", w.Worker.SessionHeartbeat.String(), "--plugin", w.Worker.Device.Plugin, "--xla-flags", w.Worker.Device.XLAFlags)
+	if faults.Ends(w.Fault) {
+		arguments = append(arguments, "--one-process")
+	}
 	if w.Programs != "" {
 		arguments = append(arguments, "--program-cache", w.Programs)
 	}
