@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-rl/reprise/infra/notices"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/faults"
 	"github.com/reprise-rl/reprise/workers/stack"
@@ -29,9 +30,9 @@ cluster --roles splits them:
   host      environment steps, selection, commits
   device    generation, scores, updates: one session at a time on one device
 
-On SIGTERM (a preemption notice) a device worker takes no new work, finishes the
-running step within --grace, and gives the session back: the run resumes elsewhere
-at once.
+On SIGTERM, on SIGUSR1 (Slurm's --signal) and on a cloud's notice that the machine ends
+(--notices) a device worker takes no new work, finishes the running step within --grace,
+and gives the session back: the run resumes elsewhere at once.
 
 If the device cannot be used in this process any more, the worker gives the session back
 and exits, for systemd or Kubernetes to start it again:
@@ -50,6 +51,9 @@ and exits, for systemd or Kubernetes to start it again:
 			}
 			if len(roles) == 0 {
 				o.Roles = workers.Roles
+			}
+			if o.Notices == "" && !supervised {
+				o.Notices = notices.Auto // a supervised worker does what its stack's flag says
 			}
 			if err := o.Check(); err != nil {
 				return err

@@ -167,6 +167,9 @@ func (p process) once(ctx context.Context, ready func(activities.DeviceInfo)) er
 // whyAgain says how a process ended, and whether a new one should start.
 func whyAgain(err error) (why string, again bool) {
 	var exit *exec.ExitError
+	if err == nil {
+		return "it was told to stop, by a signal or by a notice that this machine ends", false
+	}
 	if !errors.As(err, &exit) {
 		return fmt.Sprint(err), false
 	}
