@@ -134,6 +134,12 @@ func (n told) give(t *testing.T, cloud string, p *process, s *noticestest.Server
 		s.Notify(now.Add(2 * time.Minute))
 	}
 	p.says(t, ": stopping", patience)
+	return loggedNotice(t, p, cloud)
+}
+
+// loggedNotice is when a worker got its notice, by its log.
+func loggedNotice(t *testing.T, p *process, cloud string) time.Time {
+	t.Helper()
 	line := regexp.MustCompile(`(?m)^(\S+)\s+WARN\s+a notice: ` + cloud + `: .*: stopping$`).FindStringSubmatch(p.text())
 	require.NotNil(t, line, p.text())
 	at, err := time.Parse(time.RFC3339, line[1])
