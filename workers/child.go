@@ -30,6 +30,8 @@ const (
 	restartCalm  = 10 * time.Second
 	// stopTime is what it needs to stop besides its grace.
 	stopTime = 10 * time.Second
+	// quietTime is how much longer than its grace it may take to say that it runs no step.
+	quietTime = 2 * time.Second
 	// sendTime bounds a message to it: it may be frozen.
 	sendTime = time.Second
 )
@@ -280,7 +282,7 @@ func (c *child) drain(grace time.Duration) {
 	_ = command.Process.Signal(syscall.SIGTERM) // one that has ended is quiet
 	select {
 	case <-quiet:
-	case <-time.After(grace + stopTime):
+	case <-time.After(grace + quietTime):
 	}
 }
 
@@ -308,9 +310,13 @@ func (p *process) endChild() {
 
 // endOf says how a process has ended, and whether a new one may do better. memory says that the system has killed for memory.
 func endOf(err error, memory bool) (how activities.HoldResult, again bool) {
-	how = activities.HoldResult{End: activities.LeaseLost, Reason: "it has stopped"}
+	how = activities.HoldResult{End: activities.LeaseLost}
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) {
+	switch {
+	case err == nil:
+		return activities.HoldResult{End: activities.LeaseDrained, Reason: "it was told to stop"}, true
+	case !errors.As(err, &exit):
+		how.Reason = err.Error()
 		return how, false
 	}
 	how.Reason, how.ExitCode = exit.Error(), max(0, exit.ExitCode())

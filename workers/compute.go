@@ -192,8 +192,8 @@ func (a *stepActivity) ExecuteActivity(ctx context.Context, in *interceptor.Exec
 	return a.Next.ExecuteActivity(ctx, in)
 }
 
-// drain lets the running device activity finish and ends the lease. failed is why, if the device can no longer be used.
-func (p *process) drain(grace time.Duration, failed error) {
+// drain lets the running device activity finish and ends the lease; how is what its end is called.
+func (p *process) drain(grace time.Duration, how activities.HoldResult) {
 	switch {
 	case p.child != nil:
 		p.Logger.Info("stopping: the running step may finish", zap.Duration("grace", grace))
@@ -229,7 +229,6 @@ func (p *process) drain(grace time.Duration, failed error) {
 		case <-time.After(deciderStop):
 		}
 	}
-	how := leaseEnd(failed)
 	if p.holder != nil {
 		p.holder.Ends(how)
 	}
@@ -239,10 +238,10 @@ func (p *process) drain(grace time.Duration, failed error) {
 	p.endDevice()
 }
 
-// leaseEnd is how a lease ends when its worker does.
-func leaseEnd(failed error) activities.HoldResult {
+// leaseEnd is how a lease ends when its worker does: failed, or told to, and why.
+func leaseEnd(failed error, why string) activities.HoldResult {
 	if end, ok := errors.AsType[*device.Ending](failed); ok {
 		return activities.HoldResult{End: activities.LeaseLost, Reason: end.Error(), ExitCode: ExitCode(end)}
 	}
-	return activities.HoldResult{End: activities.LeaseDrained, Reason: "the worker stops"}
+	return activities.HoldResult{End: activities.LeaseDrained, Reason: why}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/infra/codec"
 	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/notices"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/envturn"
@@ -64,6 +65,9 @@ type Options struct {
 	SessionHeartbeat time.Duration
 	// Grace is how long a terminated worker may finish what it runs.
 	Grace time.Duration
+	// Notices says whose notices that the machine ends are watched: one of notices.Choices; empty is none. A notice
+	// drains the worker, within Grace and before the machine ends.
+	Notices string
 	// PagesURL is where the pages of runs are served, for the links in the Web UI; "" for none.
 	PagesURL string
 	// ContinueAfter makes runs continue as new after so many iterations.
@@ -139,6 +143,9 @@ func (o Options) Check() error {
 	if _, err := o.environments(); err != nil {
 		return err
 	}
+	if err := notices.Check(o.Notices); err != nil {
+		return fmt.Errorf("--notices: %w", err)
+	}
 	if o.MetricsRuns < 0 {
 		return fmt.Errorf("--metrics-runs is %d: it cannot be negative", o.MetricsRuns)
 	}
@@ -148,7 +155,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Run serves the queues of the roles until ctx ends. Then it takes no new work, lets the
+// Run serves the queues of the roles until ctx ends, or a notice comes that the machine ends. Then it takes no new work, lets the
 // running device activity finish within Grace, ends the lease at once, and
 // returns nil. So the run continues elsewhere without waiting for a time-out. If the device
 // can no longer be used in this process, Run does the same and returns a *device.Ending: see
@@ -159,6 +166,16 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if o.HostSlots == 0 {
 		o.HostSlots = 8
+	}
+	watching, stopWatching := context.WithCancel(ctx)
+	defer stopWatching()
+	notice, err := notices.Watch(watching, notices.Options{Cloud: o.Notices, Log: o.Logger})
+	if err != nil {
+		return fmt.Errorf("watch the machine's notices: %w", err)
+	}
+	if len(notice) > 0 {
+		o.Logger.Warn("a notice: " + (<-notice).String() + ": nothing is started on this machine")
+		return nil
 	}
 	fatal := make(chan error, 8)
 	if err := o.claim(ctx, o.Store, claimAgain, fatal); err != nil {
@@ -204,9 +221,13 @@ func Run(ctx context.Context, o Options) error {
 	}
 	o.Logger.Info("worker serves", zap.Any("roles", o.Roles), zap.String("fingerprint", info.Fingerprint), zap.Int("devices", p.devices()))
 	var failed error
-	grace := o.Grace
+	grace, why := o.Grace, "the worker was told to stop"
 	select {
 	case <-ctx.Done():
+	case n := <-notice:
+		why = "a notice: " + n.String()
+		o.Logger.Warn(why + ": stopping")
+		grace = n.Grace(o.Grace, time.Now())
 	case failed = <-p.fatal:
 		failed = fmt.Errorf("worker: %w", failed)
 	case end := <-p.endings:
@@ -217,7 +238,7 @@ func Run(ctx context.Context, o Options) error {
 			grace = 0 // its step will not finish
 		}
 	}
-	p.drain(grace, failed)
+	p.drain(grace, leaseEnd(failed, why))
 	p.stopWorkers()
 	p.endChild()
 	o.Logger.Info("stopped")

@@ -63,7 +63,7 @@ func (l *lane) worker(o workerOptions) *process {
 		ended: make(chan struct{}),
 	}
 	arguments := append([]string{"worker", "--dev-dir", l.stack.Dir(), "--namespace", l.namespace,
-		"--s3-prefix", l.prefix, "--session-heartbeat", o.heartbeat}, slices.Concat(l.flags, o.flags)...)
+		"--s3-prefix", l.prefix, "--session-heartbeat", o.heartbeat, "--notices", "none"}, slices.Concat(l.flags, o.flags)...)
 	if o.oneProcess || faults.Ends(o.fault) || o.diverge != "" || o.build != "" {
 		arguments = append(arguments, "--one-process")
 	}
@@ -133,11 +133,17 @@ func (p *process) computes() int {
 func (p *process) terminate(t testing.TB, within time.Duration) {
 	t.Helper()
 	require.NoError(t, syscall.Kill(p.pid, syscall.SIGTERM))
+	p.stops(t, within)
+}
+
+// stops waits until a process that was told to stop has ended by itself.
+func (p *process) stops(t testing.TB, within time.Duration) {
+	t.Helper()
 	select {
 	case <-p.ended:
-		require.NoError(t, p.err, "%s should end well on SIGTERM", p.name)
+		require.NoError(t, p.err, "%s should end well when it is told to stop", p.name)
 	case <-time.After(within):
-		require.Fail(t, p.name+" did not end on SIGTERM", "within %s; its log:\n%s", within, p.tail())
+		require.Fail(t, p.name+" did not end when it was told to stop", "within %s; its log:\n%s", within, p.tail())
 	}
 }
 

@@ -34,7 +34,8 @@ func Root(name, short, long string) *cobra.Command {
 	return cmd
 }
 
-// Main runs a program until its command ends, or it is interrupted. It prints the error and exits
+// Main runs a program until its command ends, or it is interrupted: by SIGINT, by SIGTERM, or by SIGUSR1, which is what Slurm
+// sends before it ends a job. It prints the error and exits
 // with its status; a command that ends because it was interrupted says that it has stopped. Other programs of the same
 // user, an environment's among them, cannot read its keys.
 func Main(cmd *cobra.Command, status func(error) int) {
@@ -42,7 +43,7 @@ func Main(cmd *cobra.Command, status func(error) int) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGUSR1)
 	var by atomic.Int32 // the first signal
 	go func() {
 		if s, ok := (<-signals).(syscall.Signal); ok {

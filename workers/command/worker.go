@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-rl/reprise/infra/notices"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/faults"
 	"github.com/reprise-rl/reprise/workers/stack"
@@ -33,9 +34,9 @@ A device worker is two processes. This one opens no device: it gives the device 
 run at a time, first come, first served, and says at once if the other process, which
 computes, has ended; then it starts that one again. With --one-process there is no other.
 
-On SIGTERM (a preemption notice) a device worker takes no new work, finishes the
-running step within --grace, and gives the device up: the run resumes elsewhere
-at once.
+On SIGTERM, on SIGUSR1 (Slurm's --signal) and on a cloud's notice that the machine ends
+(--notices) a device worker takes no new work, finishes the running step within --grace,
+and gives the device up: the run resumes elsewhere at once.
 
 If the device cannot be used in the process that computes any more, that one exits.
 With --one-process the worker does, for systemd or Kubernetes to start it again:
@@ -54,6 +55,12 @@ With --one-process the worker does, for systemd or Kubernetes to start it again:
 			}
 			if len(roles) == 0 {
 				o.Roles = workers.Roles
+			}
+			switch {
+			case supervised:
+				o.Notices = notices.None // its parent watches
+			case o.Notices == "":
+				o.Notices = notices.Auto
 			}
 			if err := o.Check(); err != nil {
 				return err

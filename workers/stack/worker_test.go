@@ -40,6 +40,7 @@ func TestWorkerFlags(t *testing.T) {
 	require.Equal(t, 3, parse("--virtual-devices=3").Device.VirtualDevices)
 	require.InDelta(t, 2.5, parse("--host-rate=2.5").HostRate, 0)
 	require.ErrorContains(t, workers.Options{Roles: workers.Roles, HostRate: -1}.Check(), "--host-rate -1")
+	require.ErrorContains(t, workers.Options{Roles: workers.Roles, Notices: "oci"}.Check(), `--notices: "oci" is none of auto`)
 }
 
 // A plugin that cannot be used is reported before any server starts.
