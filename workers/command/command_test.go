@@ -32,3 +32,12 @@ func TestEnd(t *testing.T) {
 		require.Equal(t, c.code, code, "%v", c.err)
 	}
 }
+
+func TestWatched(t *testing.T) {
+	require.Equal(t, "auto", watched("", false))
+	require.Empty(t, watched("", true))
+	for _, supervised := range []bool{false, true} {
+		require.Equal(t, "none", watched("none", supervised))
+		require.Equal(t, "gcp", watched("gcp", supervised))
+	}
+}

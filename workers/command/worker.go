@@ -52,9 +52,7 @@ and exits, for systemd or Kubernetes to start it again:
 			if len(roles) == 0 {
 				o.Roles = workers.Roles
 			}
-			if o.Notices == "" && !supervised {
-				o.Notices = notices.Auto // a supervised worker does what its stack's flag says
-			}
+			o.Notices = watched(o.Notices, supervised)
 			if err := o.Check(); err != nil {
 				return err
 			}
@@ -89,6 +87,15 @@ and exits, for systemd or Kubernetes to start it again:
 	stack.AddWorkerFlags(cmd.Flags(), &o, 20*time.Second)
 	conn.AddFlags(cmd.Flags())
 	return cmd
+}
+
+// watched is whose notices a worker watches, by its flag: a worker on a machine of its own finds out, and one that a
+// development stack keeps watches nobody's unless the stack's flag says so.
+func watched(flag string, supervised bool) string {
+	if flag == "" && !supervised {
+		return notices.Auto
+	}
+	return flag
 }
 
 // exitCodes lists the exit codes that ask for a new process, a line each.
