@@ -32,3 +32,12 @@ func TestEnd(t *testing.T) {
 		require.Equal(t, c.code, code, "%v", c.err)
 	}
 }
+
+func TestWatched(t *testing.T) {
+	require.Equal(t, "auto", watched("", false))
+	require.Equal(t, "none", watched("none", false))
+	require.Equal(t, "gcp", watched("gcp", false))
+	for _, flag := range []string{"", "gcp", "none"} {
+		require.Equal(t, "none", watched(flag, true), "its parent watches")
+	}
+}

@@ -56,12 +56,7 @@ With --one-process the worker does, for systemd or Kubernetes to start it again:
 			if len(roles) == 0 {
 				o.Roles = workers.Roles
 			}
-			switch {
-			case supervised:
-				o.Notices = notices.None // its parent watches
-			case o.Notices == "":
-				o.Notices = notices.Auto
-			}
+			o.Notices = watched(o.Notices, supervised)
 			if err := o.Check(); err != nil {
 				return err
 			}
@@ -105,6 +100,18 @@ With --one-process the worker does, for systemd or Kubernetes to start it again:
 	stack.AddWorkerFlags(cmd.Flags(), &o, 20*time.Second)
 	conn.AddFlags(cmd.Flags())
 	return cmd
+}
+
+// watched is whose notices a worker watches, by its flag: by default it finds out. What computes for another process leaves it to
+// that one.
+func watched(flag string, supervised bool) string {
+	switch {
+	case supervised:
+		return notices.None
+	case flag == "":
+		return notices.Auto
+	}
+	return flag
 }
 
 // exitCodes lists the exit codes that ask for a new process, a line each.
