@@ -29,6 +29,7 @@ import (
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/envturn"
 	"github.com/reprise-rl/reprise/workers/faults"
+	"github.com/reprise-rl/reprise/workers/health"
 	"github.com/reprise-rl/reprise/workers/report"
 	"github.com/reprise-rl/reprise/workers/telemetry"
 	"github.com/reprise-rl/reprise/workflows"
@@ -164,7 +165,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	cache := store.NewCache(o.Store, cacheBytes)
 	o.Store = cache
-	p := &process{Options: o, fatal: fatal, endings: make(chan *device.Ending, 8)}
+	p := &process{Options: o, fatal: fatal, endings: make(chan *device.Ending, 8), health: health.New()}
 	cache.Rewritten = func(ref store.Ref, damage error) {
 		o.Logger.Warn("an object was damaged in the bucket; no manifest names it, so it is written again",
 			zap.String("key", ref.Key), zap.Error(damage))
@@ -195,6 +196,7 @@ func Run(ctx context.Context, o Options) error {
 	info := activities.DeviceInfo{}
 	if p.device != nil {
 		info = p.device.Engine.Info()
+		p.health.Watch(p.deviceAlive)
 		if p.metrics != nil {
 			p.metrics.Device(info.Fingerprint, p.opened.Built, p.opened.Busy)
 		}
@@ -202,6 +204,7 @@ func Run(ctx context.Context, o Options) error {
 		defer stop()
 		go standby(idle, p.Client, p.device, o.Logger)
 	}
+	p.health.Serves()
 	if o.Ready != nil {
 		o.Ready(info)
 	}
@@ -220,6 +223,7 @@ func Run(ctx context.Context, o Options) error {
 			grace = 0 // its step will not finish
 		}
 	}
+	p.health.Stops()
 	p.drain(grace)
 	p.stopWorkers()
 	o.Logger.Info("stopped")
@@ -238,6 +242,7 @@ func (p *process) devices() int {
 type process struct {
 	Options
 	metrics   *telemetry.Metrics // nil if nobody listens
+	health    *health.State
 	started   []worker.Worker
 	fatal     chan error
 	endings   chan *device.Ending

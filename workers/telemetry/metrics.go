@@ -114,7 +114,7 @@ func New(o Options) *Metrics {
 }
 
 // Handler answers GET /metrics in Prometheus's text format or OpenMetrics.
-func (m *Metrics) Handler() http.Handler {
+func (m *Metrics) Handler() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	return mux
