@@ -60,7 +60,7 @@ func (l *lane) worker(o workerOptions) *process {
 		ended: make(chan struct{}),
 	}
 	arguments := append([]string{"worker", "--dev-dir", l.stack.Dir(), "--namespace", l.namespace,
-		"--s3-prefix", l.prefix, "--session-heartbeat", o.heartbeat}, slices.Concat(l.flags, o.flags)...)
+		"--s3-prefix", l.prefix, "--session-heartbeat", o.heartbeat, "--log-format", "text"}, slices.Concat(l.flags, o.flags)...)
 	if n := len(l.devices); n > 0 {
 		arguments = append(arguments, "--virtual-devices", strconv.Itoa(l.devices[(l.workers-1)%n]))
 	}

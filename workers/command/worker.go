@@ -83,6 +83,7 @@ and exits, for systemd or Kubernetes to start it again:
 		panic(err) // the flag is there
 	}
 	stack.AddWorkerFlags(cmd.Flags(), &o, 20*time.Second)
+	stack.AddLogFormat(cmd.Flags(), &conn.Format, stack.LogAuto)
 	conn.AddFlags(cmd.Flags())
 	return cmd
 }

@@ -82,11 +82,20 @@ func WithProcess(ctx context.Context, o dev.Options, worker workers.Options, fla
 
 // supervisedArguments are those of the worker of the stack in a folder. Without a file of environments it reads the folder's.
 func supervisedArguments(dir, envFile string, flags *pflag.FlagSet) []string {
-	out := append([]string{"worker", "--" + SupervisedFlag, "--dev-dir", dir}, workerArguments(flags)...)
+	out := append([]string{"worker", "--" + SupervisedFlag, "--dev-dir", dir, logArgument(flags)}, workerArguments(flags)...)
 	if envFile == "" {
 		out = append(out, "--env-file="+filepath.Join(dir, workers.EnvFileName))
 	}
 	return out
+}
+
+// logArgument gives the worker the format of this command's log, which is text unless a flag says otherwise.
+func logArgument(given *pflag.FlagSet) string {
+	format := string(LogText)
+	if f := given.Lookup(LogFormatFlag); f != nil {
+		format = f.Value.String()
+	}
+	return "--" + LogFormatFlag + "=" + format
 }
 
 // workerArguments are the flags of AddWorkerFlags, and the codec's, as they were given.
