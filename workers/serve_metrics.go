@@ -40,6 +40,9 @@ func (p *process) serveMetrics(ctx context.Context) (stop func(), err error) {
 			p.Logger.Warn("metrics are no longer served", zap.Error(err))
 		}
 	})
+	if p.Has(RoleWorkflow) {
+		ended.Go(func() { p.countRuns(serving) })
+	}
 	p.Logger.Info("metrics are served", zap.String("url", telemetry.URL(listener)))
 	return func() {
 		end()
