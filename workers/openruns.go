@@ -43,5 +43,7 @@ func (p *process) openRuns(ctx context.Context) (*telemetry.OpenRuns, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &telemetry.OpenRuns{Waiting: census.Waiting, Workers: census.Workers, Paused: census.Paused, Going: census.Going}, nil
+	return &telemetry.OpenRuns{
+		Waiting: census.Waiting, Workers: census.Workers, Paused: census.Paused, Resting: census.Resting, Going: census.Going,
+	}, nil
 }

@@ -22,8 +22,9 @@ type Census struct {
 	// Waiting are those that wait for a device, by the fingerprint that they belong to; "" where it is not known, as before a
 	// run's first commit.
 	Waiting map[string]int
-	// Paused are those that have paused by themselves, Going all others that do not wait.
-	Paused, Going int
+	// Paused are those that have paused by themselves. Resting are others of which nothing is under way: a person has paused them,
+	// or they wait for a time. Going are all others.
+	Paused, Resting, Going int
 	// Workers are the device workers that serve the fingerprints of open runs.
 	Workers map[string]int
 }
@@ -66,9 +67,12 @@ func TakeCensus(ctx context.Context, c client.Client) (Census, error) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if waits(described.GetPendingActivities()) {
+			switch pending := described.GetPendingActivities(); {
+			case waits(pending):
 				out.Waiting[fingerprint]++
-			} else {
+			case len(pending) == 0 && described.GetPendingWorkflowTask() == nil:
+				out.Resting++
+			default:
 				out.Going++
 			}
 			return nil

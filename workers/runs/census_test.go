@@ -36,7 +36,13 @@ func (s *open) DescribeWorkflowExecution(_ context.Context, id, _ string) (*work
 	if !ok {
 		return nil, serviceerror.NewNotFound("it has ended")
 	}
-	return &workflowservice.DescribeWorkflowExecutionResponse{PendingActivities: []*workflowpb.PendingActivityInfo{pending}}, nil
+	out := &workflowservice.DescribeWorkflowExecutionResponse{}
+	if pending != nil {
+		out.PendingActivities = []*workflowpb.PendingActivityInfo{pending}
+	} else if id == "decides" {
+		out.PendingWorkflowTask = &workflowpb.PendingWorkflowTaskInfo{}
+	}
+	return out, nil
 }
 
 func (s *open) DescribeTaskQueue(_ context.Context, queue string, _ enumspb.TaskQueueType) (*workflowservice.DescribeTaskQueueResponse, error) {
@@ -59,10 +65,11 @@ func TestCensus(t *testing.T) {
 		runs: []*workflowpb.WorkflowExecutionInfo{
 			run("new", nil), run("has", f("f1")), run("waits", f("f1")), run("waits too", f("f1")), run("rests", f("f2")),
 			run("paused", map[string]any{"RepriseFingerprint": "f3", "ReprisePhase": "paused"}), run("ended", nil), run("steps", f("f1")),
+			run("decides", f("f1")),
 		},
 		pending: map[string]*workflowpb.PendingActivityInfo{
 			"new": asks("Describe", scheduled), "has": asks(session, started), "waits": asks(session, scheduled), "waits too": asks("Describe", scheduled),
-			"rests": nil, "steps": asks("Step", scheduled),
+			"rests": nil, "decides": nil, "steps": asks("Step", scheduled),
 		},
 		pollers: map[string]int{"reprise-device.f1": 2},
 	}
@@ -70,7 +77,7 @@ func TestCensus(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, c.CountWorkers(t.Context(), s))
 	require.Equal(t, Census{
-		Waiting: map[string]int{"": 1, "f1": 2}, Paused: 1, Going: 3, Workers: map[string]int{"f1": 2, "f2": 0, "f3": 0},
+		Waiting: map[string]int{"": 1, "f1": 2}, Paused: 1, Resting: 1, Going: 3, Workers: map[string]int{"f1": 2, "f2": 0, "f3": 0},
 	}, c)
 	s.fails = errors.New("unavailable")
 	_, err = TakeCensus(t.Context(), s)

@@ -85,7 +85,7 @@ func New(o Options) *Metrics {
 	m := &Metrics{
 		registry: r, sdk: newSDK(), runs: &recent{most: o.Runs}, lease: &recent{most: min(o.Runs, 1)},
 		waiting: gauge("waiting_runs", "Open runs and evaluations that wait for a device, by the fingerprint that they belong to.", "fingerprint"),
-		open:    gauge("open_runs", "Open runs and evaluations: paused by themselves, waiting for a device, or going.", "state"),
+		open:    gauge("open_runs", "Open runs and evaluations: paused by themselves, waiting for a device, resting (paused by a person, or until a time), or going.", "state"),
 		workers: gauge("device_workers", "Device workers that serve the fingerprint of an open run, as the server has seen them within minutes.", "fingerprint"),
 		device:  gauge("device_info", "1 for the fingerprint of this process's device.", "fingerprint"),
 		leased:  gauge("lease_info", "1 for the run that held this process's device last.", "run"),

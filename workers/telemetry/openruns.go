@@ -5,8 +5,8 @@ import "cmp"
 // OpenRuns are the open runs of a namespace, as a server says it.
 type OpenRuns struct {
 	// Waiting and Workers are by fingerprint; "" is one that is not known.
-	Waiting, Workers map[string]int
-	Paused, Going    int
+	Waiting, Workers       map[string]int
+	Paused, Resting, Going int
 }
 
 // unknown is the fingerprint of a run that has committed nothing.
@@ -31,7 +31,7 @@ func (m *Metrics) Open(runs *OpenRuns) {
 			m.workers.WithLabelValues(fingerprint).Set(float64(n))
 		}
 	}
-	for state, n := range map[string]int{"waiting": waiting, "paused": runs.Paused, "going": runs.Going} {
+	for state, n := range map[string]int{"waiting": waiting, "paused": runs.Paused, "resting": runs.Resting, "going": runs.Going} {
 		m.open.WithLabelValues(state).Set(float64(n))
 	}
 }

@@ -166,7 +166,7 @@ func as[R any](answer any) (R, error) {
 // tellDevice tells of a worker with two devices.
 func tellDevice(m *Metrics) {
 	m.Rewritten()
-	m.Open(&OpenRuns{Waiting: map[string]int{"": 1, "cpu-1": 2}, Workers: map[string]int{"cpu-1": 1, "gpu-1": 0}, Paused: 3, Going: 4})
+	m.Open(&OpenRuns{Waiting: map[string]int{"": 1, "cpu-1": 2}, Workers: map[string]int{"cpu-1": 1, "gpu-1": 0}, Paused: 3, Resting: 5, Going: 4})
 	m.Device("cpu-1", func() model.Built { return model.Built{Compiled: 2, Loaded: 6, CacheFaults: 1} },
 		func() []time.Duration { return []time.Duration{2 * time.Second, 1500 * time.Millisecond} })
 }
@@ -184,6 +184,7 @@ func TestIteration(t *testing.T) {
 		`reprise_open_runs{state="waiting"}`:                             3,
 		`reprise_open_runs{state="paused"}`:                              3,
 		`reprise_open_runs{state="going"}`:                               4,
+		`reprise_open_runs{state="resting"}`:                             5,
 		`reprise_device_workers{fingerprint="cpu-1"}`:                    1,
 		`reprise_device_workers{fingerprint="gpu-1"}`:                    0,
 		`reprise_lease_info{run="r"}`:                                    1,
