@@ -185,6 +185,11 @@ func Run(ctx context.Context, o Options) error {
 		}
 		defer stop()
 	}
+	stopTracing, err := p.trace(ctx)
+	if err != nil {
+		return err
+	}
+	defer stopTracing()
 	// Device activities live in a context of their own: it ends after the drain,
 	// which fails the session in a reply instead of a time-out.
 	p.deviceCtx, p.endDevice = context.WithCancel(context.Background())
@@ -243,6 +248,7 @@ type process struct {
 	Options
 	metrics   *telemetry.Metrics // nil if nobody listens
 	health    *health.State
+	traced    []interceptor.WorkerInterceptor // none if nobody collects spans
 	started   []worker.Worker
 	fatal     chan error
 	endings   chan *device.Ending
@@ -257,7 +263,8 @@ type process struct {
 
 // base are the options all of the process's workers share.
 func (p *process) base() worker.Options {
-	o := worker.Options{WorkerStopTimeout: p.Grace, OnFatalError: func(err error) { p.fatal <- err }, Interceptors: slices.Clone(p.Around)}
+	o := worker.Options{WorkerStopTimeout: p.Grace, OnFatalError: func(err error) { p.fatal <- err }}
+	o.Interceptors = slices.Concat(p.Around, p.traced)
 	if p.metrics != nil {
 		o.Interceptors = append(o.Interceptors, p.metrics.Interceptor())
 	}

@@ -24,7 +24,7 @@ type given struct {
 }
 
 // runCommand runs a command of a program, which fails with an error.
-func runCommand(t *testing.T, fails error, args ...string) (out given, said error, help string) {
+func runCommand(t *testing.T, fails error, args ...string) (out given, help string, said error) {
 	t.Helper()
 	root := Root("program", "", "")
 	cmd := &cobra.Command{Use: "serve", Args: None, RunE: func(*cobra.Command, []string) error { return fails }}
@@ -48,7 +48,7 @@ func runCommand(t *testing.T, fails error, args ...string) (out given, said erro
 	if said != nil {
 		said = errors.New(origin(root, args, said.Error()))
 	}
-	return out, said, cmd.UsageString()
+	return out, cmd.UsageString(), said
 }
 
 // A flag that was not given comes from its variable, as the command line would have set it.
@@ -60,19 +60,19 @@ func TestFlagsFromTheEnvironment(t *testing.T) {
 	} {
 		t.Setenv(variable, value)
 	}
-	out, err, help := runCommand(t, nil)
+	out, help, err := runCommand(t, nil)
 	require.NoError(t, err)
 	set := usual
 	set.Grace, set.Roles, set.Processes = 3*time.Second, []string{"workflow", "host"}, []string{"a=x, y", "b=z"}
 	require.Equal(t, set, out, "an empty variable is none, the package of --address reads its own, and --yes is written or not there")
 	require.Contains(t, help, "REPRISE_LOG_FORMAT for\n--log-format")
 
-	out, err, _ = runCommand(t, nil, "--grace=4s", "--roles=device", "--env-process=c=1", "--host-slots=8")
+	out, _, err = runCommand(t, nil, "--grace=4s", "--roles=device", "--env-process=c=1", "--host-slots=8")
 	require.NoError(t, err)
 	set.Grace, set.Roles, set.Processes = 4*time.Second, []string{"device"}, []string{"c=1"}
 	require.Equal(t, set, out, "what is given stands alone")
 
-	out, err, _ = runCommand(t, nil, "--supervised")
+	out, _, err = runCommand(t, nil, "--supervised")
 	require.NoError(t, err)
 	usual.Kept = true
 	require.Equal(t, usual, out, "the process that keeps a worker has given it all flags")
@@ -81,15 +81,15 @@ func TestFlagsFromTheEnvironment(t *testing.T) {
 // An error about a value says which variable it is from.
 func TestErrorsNameTheVariable(t *testing.T) {
 	t.Setenv("REPRISE_GRACE", "soon")
-	_, err, _ := runCommand(t, nil)
+	_, _, err := runCommand(t, nil)
 	require.EqualError(t, err, `REPRISE_GRACE: invalid argument "soon" for "--grace" flag: time: invalid duration "soon" (program serve --help has the flags)`)
 	t.Setenv("REPRISE_GRACE", "-3s")
 	refused := errors.New("--grace is -3s: it cannot be negative")
-	_, err, _ = runCommand(t, refused)
+	_, _, err = runCommand(t, refused)
 	require.EqualError(t, err, "--grace is -3s: it cannot be negative (--grace is from REPRISE_GRACE)")
-	_, err, _ = runCommand(t, refused, "--grace=-3s")
+	_, _, err = runCommand(t, refused, "--grace=-3s")
 	require.EqualError(t, err, refused.Error())
-	_, err, _ = runCommand(t, errors.New("--graceful is no flag"))
+	_, _, err = runCommand(t, errors.New("--graceful is no flag"))
 	require.EqualError(t, err, "--graceful is no flag")
 }
 
