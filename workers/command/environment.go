@@ -10,8 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/reprise-rl/reprise/workers/stack"
 )
 
 // variablePrefix begins the variable of a flag.
@@ -51,12 +49,9 @@ func Variable(f *pflag.Flag) string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 }
 
-// fromEnvironment sets the flags that were not given from their variables. A worker that another process keeps has all of
-// its flags from there.
+// fromEnvironment sets the flags that were not given from their variables. A process that this one starts with its flags as
+// arguments has the same ones: none is read twice.
 func fromEnvironment(cmd *cobra.Command, _ []string) error {
-	if kept := cmd.Flags().Lookup(stack.SupervisedFlag); kept != nil && kept.Changed {
-		return nil
-	}
 	var wrong error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		variable := Variable(f)

@@ -9,8 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
-
-	"github.com/reprise-rl/reprise/workers/stack"
 )
 
 // given are the flags of a command as a command line and the environment set them.
@@ -20,7 +18,8 @@ type given struct {
 	Roles      []string
 	Processes  []string
 	Own, Plain string
-	Yes, Kept  bool
+	Yes        bool
+	Hidden     bool
 }
 
 // runCommand runs a command of a program, which fails with an error.
@@ -36,8 +35,8 @@ func runCommand(t *testing.T, fails error, args ...string) (out given, help stri
 	f.StringVar(&out.Own, "address", "", "the server [TEMPORAL_ADDRESS]")
 	f.StringVar(&out.Plain, "plain", "", "")
 	f.BoolVar(&out.Yes, "yes", false, "")
-	f.BoolVar(&out.Kept, stack.SupervisedFlag, false, "")
-	require.NoError(t, f.MarkHidden(stack.SupervisedFlag))
+	f.BoolVar(&out.Hidden, "supervised", false, "")
+	require.NoError(t, f.MarkHidden("supervised"))
 	WrittenOnly(f, "yes")
 	root.AddCommand(cmd)
 	args = append([]string{"serve"}, args...)
@@ -56,7 +55,7 @@ func TestFlagsFromTheEnvironment(t *testing.T) {
 	usual := given{Grace: 25 * time.Second, Slots: 8, Roles: []string{"all"}}
 	for variable, value := range map[string]string{
 		"REPRISE_GRACE": "3s", "REPRISE_HOST_SLOTS": "", "REPRISE_ROLES": "workflow,host", "REPRISE_ENV_PROCESS": "a=x, y\nb=z\n",
-		"REPRISE_ADDRESS": "elsewhere:1", "TEMPORAL_ADDRESS": "there:1", "REPRISE_YES": "true", "REPRISE_UNKNOWN": "1",
+		"REPRISE_ADDRESS": "elsewhere:1", "TEMPORAL_ADDRESS": "there:1", "REPRISE_YES": "true", "REPRISE_SUPERVISED": "true",
 	} {
 		t.Setenv(variable, value)
 	}
@@ -71,11 +70,6 @@ func TestFlagsFromTheEnvironment(t *testing.T) {
 	require.NoError(t, err)
 	set.Grace, set.Roles, set.Processes = 4*time.Second, []string{"device"}, []string{"c=1"}
 	require.Equal(t, set, out, "what is given stands alone")
-
-	out, _, err = runCommand(t, nil, "--supervised")
-	require.NoError(t, err)
-	usual.Kept = true
-	require.Equal(t, usual, out, "the process that keeps a worker has given it all flags")
 }
 
 // An error about a value says which variable it is from.

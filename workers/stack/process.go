@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -82,11 +83,21 @@ func WithProcess(ctx context.Context, o dev.Options, worker workers.Options, fla
 
 // supervisedArguments are those of the worker of the stack in a folder. Without a file of environments it reads the folder's.
 func supervisedArguments(dir, envFile string, flags *pflag.FlagSet) []string {
-	out := append([]string{"worker", "--" + SupervisedFlag, "--dev-dir", dir, logArgument(flags)}, workerArguments(flags)...)
+	out := append([]string{"worker", "--" + SupervisedFlag, "--dev-dir", dir, "--roles=" + allRoles(), logArgument(flags)},
+		workerArguments(flags)...)
 	if envFile == "" {
 		out = append(out, "--env-file="+filepath.Join(dir, workers.EnvFileName))
 	}
 	return out
+}
+
+// allRoles are the roles of a stack's worker, which no variable changes.
+func allRoles() string {
+	var names []string
+	for _, r := range workers.Roles {
+		names = append(names, string(r))
+	}
+	return strings.Join(names, ",")
 }
 
 // logArgument gives the worker the format of this command's log, which is text unless a flag says otherwise.

@@ -75,15 +75,15 @@ func TestWorkerArguments(t *testing.T) {
 	require.Equal(t, o, again)
 
 	all := supervisedArguments("dir", "", f)
-	require.Equal(t, []string{"worker", "--supervised", "--dev-dir", "dir", "--log-format=text"}, all[:5])
+	require.Equal(t, []string{"worker", "--supervised", "--dev-dir", "dir", "--roles=workflow,host,device", "--log-format=text"}, all[:6])
 	require.Equal(t, "--env-file=dir/envs.json", all[len(all)-1], "environments are added to the stack's own file")
 	require.NotContains(t, supervisedArguments("dir", "mine.json", f), "--env-file=dir/envs.json")
 
 	var format LogFormat
 	AddLogFormat(f, &format, LogText)
-	require.Equal(t, "--log-format=text", supervisedArguments("dir", "", f)[4])
+	require.Equal(t, "--log-format=text", supervisedArguments("dir", "", f)[5])
 	require.NoError(t, f.Parse([]string{"--log-format", "json"}))
-	require.Equal(t, "--log-format=json", supervisedArguments("dir", "", f)[4])
+	require.Equal(t, "--log-format=json", supervisedArguments("dir", "", f)[5])
 
 	require.NotContains(t, strings.Join(arguments, " "), "codec")
 	f.String("codec-key-file", "", "")
