@@ -52,6 +52,8 @@ type upward struct {
 	Step *stepState `json:"step,omitempty"`
 	// Session tells that a session of the SDK's begins, or has ended.
 	Session *bool `json:"session,omitempty"`
+	// Device is why its device cannot be used now; "" while it can.
+	Device *string `json:"device,omitempty"`
 	// Ends tells that no step runs any more, and why.
 	Ends *activities.HoldResult `json:"ends,omitempty"`
 }
@@ -85,6 +87,8 @@ type child struct {
 	ended    chan struct{} // closed when the process has ended
 	quiet    chan struct{} // closed when it runs no step any more
 	step     stepState
+	served   string   // the fingerprint of its device; "" while it does not serve
+	trouble  string   // why its device cannot be used now
 	sessions []func() // of the SDK's
 	stopping bool
 }
@@ -185,7 +189,7 @@ func (c *child) once() (how activities.HoldResult, again bool, err error) {
 	for _, end := range c.sessions {
 		end()
 	}
-	c.sessions = nil
+	c.sessions, c.served = nil, ""
 	c.closeQuiet()
 	if !c.stopping {
 		c.p.Logger.Warn("the process that computes has ended", zap.String("how", how.String()))
@@ -211,6 +215,10 @@ func (c *child) listen(from io.Reader) {
 			c.mu.Unlock()
 		case m.Session != nil:
 			c.session(*m.Session)
+		case m.Device != nil:
+			c.mu.Lock()
+			c.trouble = *m.Device
+			c.mu.Unlock()
 		case m.Ends != nil:
 			c.mu.Lock()
 			stopping := c.stopping
@@ -229,10 +237,26 @@ func (c *child) serves(s serves) {
 	case c.ready <- s.Device:
 	default:
 	}
+	c.mu.Lock()
+	c.served, c.trouble = s.Device.Fingerprint, ""
+	c.mu.Unlock()
 	if c.p.metrics != nil {
 		c.p.metrics.Beside(s.Metrics)
 	}
 	c.p.holder.Computes(s.Queue, s.Device)
+}
+
+// alive tells whether the device can be used now, and what is known of it.
+func (c *child) alive() (ready bool, reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.served == "":
+		return false, "the process that computes starts"
+	case c.trouble != "":
+		return false, c.trouble
+	}
+	return true, "fingerprint " + c.served
 }
 
 func (c *child) session(begins bool) {

@@ -29,6 +29,7 @@ func (p *process) startDevice(ctx context.Context) (info activities.DeviceInfo, 
 		if info, err = p.startChild(ctx); err != nil {
 			return info, err
 		}
+		p.health.Watch(p.childAlive)
 		return info, p.startHolder(info)
 	}
 	queue, given, err := p.compute(ctx, p.holder.Outside, nil)
@@ -141,6 +142,7 @@ func (p *process) compute(ctx context.Context, outside func() (end func(), ok bo
 	if p.metrics != nil {
 		p.metrics.Device(fingerprint, opened.Built, opened.Busy)
 	}
+	p.health.Watch(p.deviceAlive)
 	go standby(ctx, p.Client, p.device, p.Logger)
 	return queue, given, nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 
@@ -18,6 +19,9 @@ const (
 	upDescriptor   = 3
 	downDescriptor = 4
 )
+
+// aliveEvery is how often the process that computes looks at its device for its parent.
+const aliveEvery = 2 * time.Second
 
 // Parent is the connection of a process that computes to its parent, which gives the leases. It ends with it.
 type Parent struct {
@@ -69,8 +73,31 @@ func (p *process) computeForParent(ctx context.Context) (info activities.DeviceI
 	}
 	go p.Parent.listen(given)
 	info = p.device.Engine.Info()
+	go p.Parent.watch(ctx, p.device.Engine.Alive)
 	p.Parent.tell(upward{Serves: &serves{Queue: queue, Device: info, Metrics: p.metricsURL}})
 	return info, nil
+}
+
+// watch tells when the device cannot be used, and when it can again.
+func (c *Parent) watch(ctx context.Context, alive func() error) {
+	said := ""
+	tick := time.NewTicker(aliveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := ""
+		if err := alive(); err != nil {
+			now = err.Error()
+		}
+		if now != said {
+			said = now
+			c.tell(upward{Device: &now})
+		}
+	}
 }
 
 // listen takes what the parent tells. When it is gone, this process ends at once: nobody may compute for a lease that nobody holds.

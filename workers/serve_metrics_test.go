@@ -13,6 +13,8 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc"
+
+	"github.com/reprise-rl/reprise/workers/health"
 )
 
 // TestServeMetrics: served until stop, and the workers' client exports its requests to
@@ -29,7 +31,8 @@ func TestServeMetrics(t *testing.T) {
 	defer given.Close()
 	core, logs := observer.New(zapcore.InfoLevel)
 
-	p := &process{Options: Options{Client: given, Namespace: "team", Logger: zap.New(core), MetricsListen: "127.0.0.1:0", MetricsRuns: 1}}
+	p := &process{Options: Options{Client: given, Namespace: "team", Logger: zap.New(core), MetricsListen: "127.0.0.1:0", MetricsRuns: 1},
+		health: health.New()}
 	stop, err := p.serveMetrics(t.Context())
 	require.NoError(t, err)
 	require.NotSame(t, given, p.Client)
@@ -46,7 +49,7 @@ func TestServeMetrics(t *testing.T) {
 	require.Contains(t, string(text), "reprise_iterations_total 0")
 	require.Len(t, p.base().Interceptors, 1)
 
-	taken := &process{Options: p.Options}
+	taken := &process{Options: p.Options, health: health.New()}
 	taken.MetricsListen = url[len("http://") : len(url)-len("/metrics")]
 	_, err = taken.serveMetrics(t.Context())
 	require.ErrorContains(t, err, "address already in use")

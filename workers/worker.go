@@ -30,6 +30,7 @@ import (
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/envturn"
 	"github.com/reprise-rl/reprise/workers/faults"
+	"github.com/reprise-rl/reprise/workers/health"
 	"github.com/reprise-rl/reprise/workers/lease"
 	"github.com/reprise-rl/reprise/workers/report"
 	"github.com/reprise-rl/reprise/workers/telemetry"
@@ -186,7 +187,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	cache := store.NewCache(o.Store, cacheBytes)
 	o.Store = cache
-	p := &process{Options: o, fatal: fatal, endings: make(chan *device.Ending, 8)}
+	p := &process{Options: o, fatal: fatal, endings: make(chan *device.Ending, 8), health: health.New()}
 	cache.Rewritten = func(ref store.Ref, damage error) {
 		o.Logger.Warn("an object was damaged in the bucket; no manifest names it, so it is written again",
 			zap.String("key", ref.Key), zap.Error(damage))
@@ -206,6 +207,11 @@ func Run(ctx context.Context, o Options) error {
 		}
 		defer stop()
 	}
+	stopTracing, err := p.trace(ctx)
+	if err != nil {
+		return err
+	}
+	defer stopTracing()
 	// Device activities live in a context of their own: it ends after the drain,
 	// which fails a session of the SDK's in a reply instead of a time-out.
 	p.deviceCtx, p.endDevice = context.WithCancel(context.Background())
@@ -216,6 +222,7 @@ func Run(ctx context.Context, o Options) error {
 		p.stopWorkers()
 		return err
 	}
+	p.health.Serves()
 	if o.Ready != nil {
 		o.Ready(info)
 	}
@@ -238,6 +245,7 @@ func Run(ctx context.Context, o Options) error {
 			grace = 0 // its step will not finish
 		}
 	}
+	p.health.Stops()
 	p.drain(grace, leaseEnd(failed, why))
 	p.stopWorkers()
 	p.endChild()
@@ -257,6 +265,9 @@ func (p *process) devices() int {
 type process struct {
 	Options
 	metrics *telemetry.Metrics // nil if nobody listens
+	health  *health.State
+	// traced sends spans; empty without a collector.
+	traced []interceptor.WorkerInterceptor
 	// metricsURL is where they are read.
 	metricsURL string
 	started    []worker.Worker
@@ -275,7 +286,8 @@ type process struct {
 
 // base are the options all of the process's workers share.
 func (p *process) base() worker.Options {
-	o := worker.Options{WorkerStopTimeout: p.Grace, OnFatalError: func(err error) { p.fatal <- err }, Interceptors: slices.Clone(p.Around)}
+	o := worker.Options{WorkerStopTimeout: p.Grace, OnFatalError: func(err error) { p.fatal <- err }}
+	o.Interceptors = slices.Concat(p.Around, p.traced)
 	if p.metrics != nil {
 		o.Interceptors = append(o.Interceptors, p.metrics.Interceptor())
 	}

@@ -39,9 +39,34 @@ func (e *Ending) Error() string { return fmt.Sprintf("device %s: %s", e.Cause, e
 // end refuses new work from now on, and reports that the process has to end.
 func (e *Engine) end(cause Cause, reason string) {
 	e.draining.Store(true)
+	end := &Ending{Cause: cause, Reason: reason}
+	e.ended.CompareAndSwap(nil, end)
 	if e.Ends != nil {
-		e.Ends(&Ending{Cause: cause, Reason: reason})
+		e.Ends(end)
 	}
+}
+
+// Alive is why no run can count on the device: it has ended, or an execution has ended nothing for longer than its
+// step's bound. nil if all is well.
+func (e *Engine) Alive() error {
+	if end := e.ended.Load(); end != nil {
+		return end
+	}
+	if s := e.still.Load(); s != nil {
+		return s
+	}
+	return nil
+}
+
+// standstill is an execution that has ended nothing for its step's bound. The watchdog ends it somewhat later.
+type standstill struct {
+	step  string
+	bound time.Duration
+}
+
+// Error implements error.
+func (s *standstill) Error() string {
+	return fmt.Sprintf("%s: the device has ended nothing for %s, the step's bound", s.step, s.bound)
 }
 
 // deviceError is an error of the device as a history keeps it.
@@ -158,6 +183,9 @@ func repeatedStep(ctx context.Context) string {
 // counted, not time: a process that was suspended has looked once meanwhile.
 const stuckTicks = 30
 
+// stillTicks is the number of looks after which the bound of a step is over: see watchdog.
+const stillTicks = stuckTicks * 2 / 3
+
 // stillness counts the looks at a device that ends nothing.
 type stillness struct {
 	progress int64
@@ -194,6 +222,7 @@ func (e *Engine) watchdog(step string, bound time.Duration) (stop func()) {
 	go func() {
 		tick := time.NewTicker(limit / stuckTicks)
 		defer tick.Stop()
+		defer e.still.Store(nil)
 		looks := stillness{progress: e.device.Progress()}
 		for stuck := false; !stuck; {
 			select {
@@ -201,6 +230,11 @@ func (e *Engine) watchdog(step string, bound time.Duration) (stop func()) {
 				return
 			case <-tick.C:
 				stuck = looks.look(e.device.Progress())
+			}
+			if looks.looks < stillTicks {
+				e.still.Store(nil)
+			} else {
+				e.still.Store(&standstill{step, bound})
 			}
 		}
 		e.end(Stuck, fmt.Sprintf("%s: the device has ended nothing for %s; the step's bound is %s", step, limit, bound))

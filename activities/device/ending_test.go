@@ -175,6 +175,23 @@ func TestWatchdog(t *testing.T) {
 	require.ErrorIs(t, err, activities.ErrDraining)
 }
 
+// A device that ends nothing for its step's bound is not alive, until it ends something or the step is over; one that has ended
+// is not alive again.
+func TestAlive(t *testing.T) {
+	e, endings := ownEngine(t, compiling)
+	require.NoError(t, e.Alive())
+	stop := e.watchdog("Update of run chaos", time.Second)
+	require.NoError(t, e.Alive())
+	require.Eventually(t, func() bool { return e.Alive() != nil }, 10*time.Second, time.Millisecond)
+	require.EqualError(t, e.Alive(), "Update of run chaos: the device has ended nothing for 1s, the step's bound")
+	require.Empty(t, endings, "it may still go on")
+	stop()
+	require.Eventually(t, func() bool { return e.Alive() == nil }, 10*time.Second, time.Millisecond)
+	e.end(Failed, "it is gone")
+	e.end(Stuck, "and so on")
+	require.EqualError(t, e.Alive(), "device failed: it is gone")
+}
+
 // A step that panics ends its worker, as a device that has failed does: the run counts it, and
 // another process tries again. Without Temporal the caller gets the panic.
 func TestPanicsEndTheWorker(t *testing.T) {

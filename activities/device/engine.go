@@ -39,6 +39,8 @@ type Engine struct {
 	draining atomic.Bool
 	sessions atomic.Int32 // that are open on this worker
 	scan     atomic.Int64 // counts the scans of what others compute
+	ended    atomic.Pointer[Ending]
+	still    atomic.Pointer[standstill] // nil while the device makes progress
 
 	// The following fields belong to the holder of the lease.
 	owner       activities.Run // whose policy is in memory; two of one id may differ in spec and base

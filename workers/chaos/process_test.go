@@ -63,7 +63,7 @@ func (l *lane) worker(o workerOptions) *process {
 		ended: make(chan struct{}),
 	}
 	arguments := append([]string{"worker", "--dev-dir", l.stack.Dir(), "--namespace", l.namespace,
-		"--s3-prefix", l.prefix, "--session-heartbeat", o.heartbeat, "--notices", "none"}, slices.Concat(l.flags, o.flags)...)
+		"--s3-prefix", l.prefix, "--session-heartbeat", o.heartbeat, "--notices", "none", "--log-format", "text"}, slices.Concat(l.flags, o.flags)...)
 	if o.oneProcess || faults.Ends(o.fault) || o.diverge != "" || o.build != "" {
 		arguments = append(arguments, "--one-process")
 	}

@@ -24,13 +24,15 @@ import (
 // ErrSilent ends a program with status 1 after the command has printed why.
 var ErrSilent = errors.New("")
 
-// Root is a program without commands yet.
+// Root is a program without commands yet. Its commands' flags may come from the environment.
 func Root(name, short, long string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: name, Short: short, Long: long,
 		SilenceUsage: true, SilenceErrors: true, Version: build.Read().String(),
 	}
 	cmd.SetFlagErrorFunc(flagError)
+	cmd.PersistentPreRunE = fromEnvironment
+	cmd.SetUsageTemplate(cmd.UsageTemplate() + environmentHelp)
 	return cmd
 }
 
@@ -54,7 +56,7 @@ func Main(cmd *cobra.Command, status func(error) int) {
 	if err := cmd.ExecuteContext(ctx); err != nil {
 		text, code := end(err, syscall.Signal(by.Load()), status)
 		if text != "" {
-			fmt.Fprintln(os.Stderr, cmd.Name()+": "+text)
+			fmt.Fprintln(os.Stderr, cmd.Name()+": "+origin(cmd, os.Args[1:], text))
 		}
 		os.Exit(code)
 	}

@@ -98,6 +98,7 @@ With --one-process the worker does, for systemd or Kubernetes to start it again:
 		}
 	}
 	stack.AddWorkerFlags(cmd.Flags(), &o, 20*time.Second)
+	stack.AddLogFormat(cmd.Flags(), &conn.Format, stack.LogAuto)
 	conn.AddFlags(cmd.Flags())
 	return cmd
 }

@@ -47,6 +47,7 @@ the dev stack's, or --ui-url.`,
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8081", "host:port to serve at; whoever reaches it can decrypt")
+	command.WrittenOnly(cmd.Flags(), "listen") // that of the pages may be open to more people
 	conn.AddCodecFlags(cmd.Flags())
 	conn.Settings.AddUIFlag(cmd.Flags())
 	return cmd

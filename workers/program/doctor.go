@@ -36,7 +36,8 @@ func doctorCommand() *cobra.Command {
 		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			options.Plugin = of.Plugin
-			checks := append(conn.Settings.Doctor(cmd.Context(), options), programCacheCheck(of.ProgramCache))
+			checks := conn.Settings.Doctor(cmd.Context(), options)
+			checks = append(checks, workersCheck(cmd.Context(), conn, checks), programCacheCheck(of.ProgramCache))
 			checks = append(append(checks, deviceChecks(cmd.Context(), of, cmd.ErrOrStderr())...), libraryChecks(of)...)
 			if asJSON {
 				if err := json.NewEncoder(cmd.OutOrStdout()).Encode(checks); err != nil {
@@ -90,7 +91,7 @@ func programCacheCheck(named string) connect.Check {
 		c.Status, c.Detail, c.Advice = connect.Warn, fmt.Sprintf("read %s: %v", dir, err), "name another folder with --program-cache, or none"
 		return c
 	}
-	c.Detail = fmt.Sprintf("%s: %d programs, %.1f MB of at most %d", dir, programs, float64(bytes)/1e6, programcache.Limit/1_000_000)
+	c.Detail = fmt.Sprintf("%s: %d programs, %.1f MB of at most %d MB", dir, programs, float64(bytes)/1e6, programcache.Limit/1_000_000)
 	return c
 }
 

@@ -71,7 +71,7 @@ func TestProgramCacheCheck(t *testing.T) {
 	require.NoError(t, cache.Put(programcache.KeyOf("a", nil), make([]byte, 2_500_000)))
 	c = programCacheCheck(dir)
 	require.Equal(t, connect.OK, c.Status)
-	require.Equal(t, dir+": 1 programs, 2.5 MB of at most 4294", c.Detail)
+	require.Equal(t, dir+": 1 programs, 2.5 MB of at most 4294 MB", c.Detail)
 
 	require.NoError(t, os.Chmod(dir, 0o755))
 	c = programCacheCheck(dir)

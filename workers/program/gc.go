@@ -59,6 +59,7 @@ the artifacts that the manifest named would look like garbage.`,
 	cmd.Flags().DurationVar(&c.grace, "grace", store.DefaultGrace, "the smallest age of a listed object")
 	cmd.Flags().BoolVar(&c.ended, "ended", false, "nobody works on the run any longer: also list the objects of an iteration that was begun and not committed")
 	cmd.Flags().BoolVar(&c.asJSON, "json", false, "print JSON, one object a run")
+	command.WrittenOnly(cmd.Flags(), "delete", "ended", "grace") // a worker's --grace is another
 	conn.AddStoreFlags(cmd.Flags())
 	return cmd
 }

@@ -77,6 +77,7 @@ what was removed, but for a replica of the bucket or its versions.`,
 	}
 	cmd.Flags().BoolVar(&r.yes, "yes", false, "delete it")
 	cmd.Flags().BoolVar(&ended, "ended", false, "nobody works on it any longer: remove it also where Temporal cannot be asked")
+	command.WrittenOnly(cmd.Flags(), "yes", "ended")
 	cmd.Flags().BoolVar(&r.asJSON, "json", false, "print JSON")
 	conn.AddTemporalFlags(cmd.Flags())
 	return cmd

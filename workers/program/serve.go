@@ -21,6 +21,7 @@ func devCommand() *cobra.Command {
 	var worker workers.Options
 	var keys connect.Settings
 	var pages devPages
+	var format stack.LogFormat // the worker's: see stack.WithProcess
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Temporal, S3 and a worker in one terminal",
@@ -60,6 +61,7 @@ Environments of your own are served with --env-process, or while the stack runs:
 	servers.AddFlags(cmd.Flags())
 	pages.addFlag(cmd.Flags())
 	stack.AddWorkerFlags(cmd.Flags(), &worker, stack.DevHeartbeat)
+	stack.AddLogFormat(cmd.Flags(), &format, stack.LogText)
 	keys.AddCodecFlag(cmd.Flags())
 	return cmd
 }

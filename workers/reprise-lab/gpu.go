@@ -70,6 +70,7 @@ The parts are ` + strings.Join(gpu.Parts(), ", ") + `.`,
 	f.StringSliceVar(&o.Model, "model", nil, "SmolLM2-135M-Instruct: its folder, or its GGUF `FILE` or the wheel with it, whole or in parts in their order (default: "+
 		pretrained.Folder+")")
 	f.StringSliceVar(&o.Goldens, "goldens", []string{"model/testdata"}, "folders of goldens")
+	command.WrittenOnly(f, "goldens") // tests read another REPRISE_GOLDENS
 	f.StringVar(&child, "child", "", "run one part in this process")
 	f.StringVar(&scratch, "scratch", "", "folder for files between parts")
 	_ = f.MarkHidden("child")

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/workers/command/commandtest"
 )
 
 // Wrong command lines are answered by this program's name, and the command worker is there for
@@ -31,3 +33,5 @@ func TestArguments(t *testing.T) {
 		}
 	}
 }
+
+func TestVariables(t *testing.T) { commandtest.Variables(t, root(), "../..") }

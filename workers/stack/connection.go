@@ -10,7 +10,6 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/reprise-rl/reprise/infra/connect"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -22,6 +21,7 @@ type Connection struct {
 	Settings connect.Settings
 	Quiet    bool // log errors only: for commands that print to users
 	Warns    bool // log warnings and errors: for a worker beside such a command
+	Format   LogFormat
 	verbose  bool
 }
 
@@ -37,21 +37,18 @@ func (c *Connection) AddTemporalFlags(f *pflag.FlagSet) {
 	c.AddFlags(f)
 }
 
-// Logger returns a logger for terminals: plain lines, not JSON.
+// Logger returns the command's logger. Without a Format it is for terminals: plain lines, not JSON.
 func (c *Connection) Logger() *zap.Logger {
-	config := zap.NewDevelopmentConfig()
-	config.DisableCaller, config.DisableStacktrace = true, true
-	config.EncoderConfig.EncodeLevel = zapcore.CapitalLevelEncoder
-	config.Level = zap.NewAtomicLevelAt(zap.InfoLevel)
+	level := zap.InfoLevel
 	switch {
 	case c.verbose:
-		config.Level.SetLevel(zap.DebugLevel)
+		level = zap.DebugLevel
 	case c.Warns:
-		config.Level.SetLevel(zap.WarnLevel)
+		level = zap.WarnLevel
 	case c.Quiet:
-		config.Level.SetLevel(zap.ErrorLevel)
+		level = zap.ErrorLevel
 	}
-	logger, err := config.Build()
+	logger, err := c.Format.logConfig(level, onTerminal).Build()
 	if err != nil {
 		return zap.NewNop()
 	}

@@ -32,7 +32,7 @@ func WithProcess(ctx context.Context, o dev.Options, worker workers.Options, fla
 			worker.EnvFile = filepath.Join(dir, workers.EnvFileName)
 		}
 		var err error
-		arguments := append([]string{"worker", "--" + QuietFlag, "--dev-dir", dir}, workerArguments(flags)...)
+		arguments := append([]string{"worker", "--" + QuietFlag, "--dev-dir", dir, logArgument(flags)}, workerArguments(flags)...)
 		worker.Child, err = Child(arguments, worker.MetricsListen != "", out)
 		return err
 	}, f)
@@ -53,6 +53,15 @@ func Child(arguments []string, metrics bool, out io.Writer) (*workers.ChildOptio
 		c.Stdout, c.Stderr = os.Stdout, os.Stderr
 		return c
 	}}, nil
+}
+
+// logArgument gives the worker the format of this command's log, which is text unless a flag says otherwise.
+func logArgument(given *pflag.FlagSet) string {
+	format := string(LogText)
+	if f := given.Lookup(LogFormatFlag); f != nil {
+		format = f.Value.String()
+	}
+	return "--" + LogFormatFlag + "=" + format
 }
 
 // workerArguments are the flags of AddWorkerFlags, and the codec's, as they were given.

@@ -134,9 +134,9 @@ func TestSeriesAreBounded(t *testing.T) {
 
 const dashboard = "../../infra/grafana/reprise.json"
 
-// TestDashboard: Grafana's file queries nothing that a worker does not export, and every
-// figure that a worker exports of a run.
-func TestDashboard(t *testing.T) {
+// tellAll are the series of a worker that has done all that is told of.
+func tellAll(t *testing.T) map[string]float64 {
+	t.Helper()
 	m := New(Options{Runs: 1})
 	tellDevice(m)
 	do(t, m, iterationOf("r")...)
@@ -146,8 +146,14 @@ func TestDashboard(t *testing.T) {
 	}
 	do(t, m, call{"Commit", metrics, activities.CommitResult{}}, call{"Commit", metrics, context.Canceled})
 	workOnce(t, m)
-	told := names(scrape(t, m))
+	return scrape(t, m)
 
+}
+
+// TestDashboard: Grafana's file queries nothing that a worker does not export, and every
+// figure that a worker exports of a run.
+func TestDashboard(t *testing.T) {
+	told := names(tellAll(t))
 	b, err := os.ReadFile(dashboard)
 	require.NoError(t, err)
 	var d struct {

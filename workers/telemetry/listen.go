@@ -18,10 +18,14 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 // URL is where the metrics of a listener are read.
 func URL(l net.Listener) string { return "http://" + l.Addr().String() + "/metrics" }
 
-// Serve answers at the listener until ctx ends, and closes it.
-func (m *Metrics) Serve(ctx context.Context, l net.Listener) error {
+// Serve answers at the listener until ctx ends, and closes it. further, where set, adds what is served beside the metrics.
+func (m *Metrics) Serve(ctx context.Context, l net.Listener, further func(*http.ServeMux)) error {
+	mux := m.Handler()
+	if further != nil {
+		further(mux)
+	}
 	return loopback.Serve(ctx, "serve metrics", l, &http.Server{
-		Handler:           m.Handler(),
+		Handler:           mux,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      30 * time.Second,

@@ -24,7 +24,7 @@ func TestListen(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	m := New(Options{})
-	go func() { ended <- m.Serve(ctx, l) }()
+	go func() { ended <- m.Serve(ctx, l, nil) }()
 	for path, want := range map[string]int{"/metrics": 200, "/": 404} {
 		r, err := http.Get("http://" + l.Addr().String() + path)
 		require.NoError(t, err)
@@ -46,5 +46,5 @@ func TestListen(t *testing.T) {
 	closed, err := Listen(t.Context(), ":0")
 	require.NoError(t, err)
 	require.NoError(t, closed.Close())
-	require.ErrorContains(t, m.Serve(t.Context(), closed), "serve metrics")
+	require.ErrorContains(t, m.Serve(t.Context(), closed, nil), "serve metrics")
 }

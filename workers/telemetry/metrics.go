@@ -29,6 +29,9 @@ type Metrics struct {
 	runs     *recent
 	lease    *recent
 
+	waiting   *prometheus.GaugeVec // fingerprint
+	open      *prometheus.GaugeVec // state
+	workers   *prometheus.GaugeVec // fingerprint
 	device    *prometheus.GaugeVec // fingerprint
 	leased    *prometheus.GaugeVec // run
 	running   *prometheus.GaugeVec // step
@@ -84,6 +87,9 @@ func New(o Options) *Metrics {
 	}
 	m := &Metrics{
 		registry: r, sdk: newSDK(), runs: &recent{most: o.Runs}, lease: &recent{most: min(o.Runs, 1)},
+		waiting: gauge("waiting_runs", "Open runs and evaluations that wait for a device, by the fingerprint that they belong to.", "fingerprint"),
+		open:    gauge("open_runs", "Open runs and evaluations: paused by themselves, waiting for a device, resting (paused by a person, or until a time), or going.", "state"),
+		workers: gauge("device_workers", "Device workers that serve the fingerprint of an open run, as the server has seen them within minutes.", "fingerprint"),
 		device:  gauge("device_info", "1 for the fingerprint of this process's device.", "fingerprint"),
 		leased:  gauge("lease_info", "1 for the run that held this process's device last.", "run"),
 		running: gauge("running", "Activities of a step that run now.", "step"),
@@ -118,7 +124,7 @@ func New(o Options) *Metrics {
 }
 
 // Handler answers GET /metrics in Prometheus's text format or OpenMetrics.
-func (m *Metrics) Handler() http.Handler {
+func (m *Metrics) Handler() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	return mux

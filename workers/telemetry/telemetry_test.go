@@ -166,6 +166,7 @@ func as[R any](answer any) (R, error) {
 // tellDevice tells of a worker with two devices.
 func tellDevice(m *Metrics) {
 	m.Rewritten()
+	m.Open(&OpenRuns{Waiting: map[string]int{"": 1, "cpu-1": 2}, Workers: map[string]int{"cpu-1": 1, "gpu-1": 0}, Paused: 3, Resting: 5, Going: 4})
 	m.Device("cpu-1", func() model.Built { return model.Built{Compiled: 2, Loaded: 6, CacheFaults: 1} },
 		func() []time.Duration { return []time.Duration{2 * time.Second, 1500 * time.Millisecond} })
 }
@@ -177,6 +178,15 @@ func TestIteration(t *testing.T) {
 	got := scrape(t, m)
 	for series, want := range map[string]float64{
 		`reprise_device_info{fingerprint="cpu-1"}`:                       1,
+		`reprise_waiting_runs{fingerprint="unknown"}`:                    1,
+		`reprise_waiting_runs{fingerprint="cpu-1"}`:                      2,
+		`reprise_waiting_runs{fingerprint="gpu-1"}`:                      0,
+		`reprise_open_runs{state="waiting"}`:                             3,
+		`reprise_open_runs{state="paused"}`:                              3,
+		`reprise_open_runs{state="going"}`:                               4,
+		`reprise_open_runs{state="resting"}`:                             5,
+		`reprise_device_workers{fingerprint="cpu-1"}`:                    1,
+		`reprise_device_workers{fingerprint="gpu-1"}`:                    0,
 		`reprise_lease_info{run="r"}`:                                    1,
 		`reprise_iterations_total`:                                       1,
 		`reprise_iteration{run="r"}`:                                     12,
@@ -225,6 +235,18 @@ func TestIteration(t *testing.T) {
 	for series := range got {
 		require.NotContains(t, series, "internalSession")
 		require.NotContains(t, series, `step="other"`)
+	}
+}
+
+// What the server does not say is not told, rather than what it said before.
+func TestOpenRunsAreForgotten(t *testing.T) {
+	m := New(Options{})
+	m.Open(&OpenRuns{Waiting: map[string]int{"f1": 1}, Workers: map[string]int{"f1": 1}})
+	m.Open(&OpenRuns{Waiting: map[string]int{"f2": 1}, Workers: map[string]int{"f2": 1}})
+	require.NotContains(t, scrape(t, m), `reprise_waiting_runs{fingerprint="f1"}`)
+	m.Open(nil)
+	for series := range scrape(t, m) {
+		require.NotRegexp(t, "waiting_runs|open_runs|device_workers", series)
 	}
 }
 

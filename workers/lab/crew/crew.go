@@ -73,7 +73,7 @@ func (w *Crew) Start(ctx context.Context) error {
 		return err
 	}
 	defer log.Close()
-	arguments := []string{"worker", "--dev-dir", w.Dir}
+	arguments := []string{"worker", "--dev-dir", w.Dir, "--log-format", "text"}
 	for _, r := range w.Roles {
 		arguments = append(arguments, "--roles", string(r))
 	}
