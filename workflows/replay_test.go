@@ -21,6 +21,9 @@ import (
 
 const histories = "testdata/histories"
 
+// sessions are histories of runs that have their device by sessions of the SDK, as earlier builds began them: see byLease.
+const sessions = "testdata/sessions"
+
 func readHistory(t *testing.T, name string) *history.History {
 	t.Helper()
 	return readHistoryAt(t, filepath.Join(histories, name))
@@ -75,6 +78,22 @@ func TestReplayHistories(t *testing.T) {
 	}
 	for _, scene := range fields("whole killed preempted commanded continued cancelled refused evaluate returned shared swept beside passes lagging") {
 		require.True(t, scenes[scene], "the scene %s was recorded", scene)
+	}
+}
+
+// Runs that were begun under sessions of the SDK end as they began.
+func TestReplaySessions(t *testing.T) {
+	entries, err := os.ReadDir(sessions)
+	require.NoError(t, err)
+	require.Len(t, entries, 17)
+	for _, e := range entries {
+		scene, _, _ := strings.Cut(strings.TrimSuffix(e.Name(), ".json.gz"), "-")
+		t.Run(scene, func(t *testing.T) {
+			methodstest.Needs(t, methodsOf[scene]...)
+			options := worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: scene}}
+			h := readHistoryAt(t, filepath.Join(sessions, e.Name()))
+			require.NoError(t, replayer(t, &Workflows{}).ReplayWorkflowHistoryWithOptions(silent, h, options))
+		})
 	}
 }
 

@@ -33,6 +33,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/programcache"
+	"github.com/reprise-rl/reprise/workers/faults"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 
@@ -124,6 +125,11 @@ func (r *recorder) play(ctx context.Context, s script) error {
 
 // startWorker starts a worker process; stopWorkers ends those that still run.
 func (r *recorder) startWorker(environment []string, flags ...string) (*exec.Cmd, error) {
+	for _, of := range environment {
+		if list, ok := strings.CutPrefix(of, faults.Env+"="); ok && faults.Ends(list) {
+			flags = append(flags, "--one-process") // the scripts wait for its end
+		}
+	}
 	w := exec.Command(r.program, append([]string{"worker", "--dev-dir", r.dir, "--session-heartbeat", "3s"}, flags...)...)
 	w.Env = append(os.Environ(), programcache.Env+"="+filepath.Join(filepath.Dir(r.program), "programs"))
 	w.Env = append(w.Env, environment...)

@@ -222,7 +222,7 @@ func preempted(ctx context.Context, r *recorder) ([]execution, error) {
 	if _, err := r.startWorker(nil, "--roles", "device"); err != nil {
 		return nil, err
 	}
-	return just(run), lost(ctx, run)
+	return just(run), run.Get(ctx, nil)
 }
 
 // commanded is paused before its first commit, gets another learning rate, resumes and
