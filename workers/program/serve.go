@@ -27,7 +27,7 @@ func devCommand() *cobra.Command {
 		Short: "Temporal, S3 and a worker in one terminal",
 		Long: `Starts the Temporal dev server, an S3 server and a worker on 127.0.0.1, with
 their data under .reprise/dev. Ctrl-C ends all of them. Start it again and the runs
-resume. The worker is a process of its own: if it ends because the device failed, it
+resume. What computes is a process of its own: if it ends because the device failed, it
 starts again. The pages of runs and sweeps are served while they run: see reprise pages.
 
 Environments of your own are served with --env-process, or while the stack runs: reprise env add.`,

@@ -19,7 +19,7 @@ const DevHeartbeat = 15 * time.Second
 // --session-heartbeat.
 func AddWorkerFlags(f *pflag.FlagSet, o *workers.Options, heartbeat time.Duration) {
 	AddFingerprintFlags(f, &o.Device)
-	f.DurationVar(&o.SessionHeartbeat, "session-heartbeat", heartbeat, "silence after which a device worker's session is lost; it must outlast a restart of the server")
+	f.DurationVar(&o.SessionHeartbeat, "session-heartbeat", heartbeat, "silence after which a device worker's lease is lost; it must outlast a restart of the server")
 	f.DurationVar(&o.Grace, "grace", 25*time.Second, "how long the running step may finish after SIGTERM, SIGUSR1 or a notice")
 	f.StringVar(&o.Notices, "notices", "", "the `cloud` whose notices that this machine ends drain the worker: auto, aws, gcp, azure or none (default: auto for reprise worker, else none)")
 	f.IntVar(&o.HostSlots, "host-slots", 8, "host activities at once")
