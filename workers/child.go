@@ -32,6 +32,9 @@ const (
 	stopTime = 10 * time.Second
 	// quietTime is how much longer than its grace it may take to say that it runs no step.
 	quietTime = 2 * time.Second
+	// silentTicks is how many times of aliveEvery it may be silent once it serves. Then it is frozen, and is killed. They are
+	// counted, not measured: this process may have been frozen itself.
+	silentTicks = 15
 	// sendTime bounds a message to it: it may be frozen.
 	sendTime = time.Second
 )
@@ -52,7 +55,7 @@ type upward struct {
 	Step *stepState `json:"step,omitempty"`
 	// Session tells that a session of the SDK's begins, or has ended.
 	Session *bool `json:"session,omitempty"`
-	// Device is why its device cannot be used now; "" while it can.
+	// Device comes every aliveEvery: why its device cannot be used now; "" while it can.
 	Device *string `json:"device,omitempty"`
 	// Ends tells that no step runs any more, and why.
 	Ends *activities.HoldResult `json:"ends,omitempty"`
@@ -89,6 +92,7 @@ type child struct {
 	step     stepState
 	served   string   // the fingerprint of its device; "" while it does not serve
 	trouble  string   // why its device cannot be used now
+	heard    int      // messages
 	sessions []func() // of the SDK's
 	stopping bool
 }
@@ -182,6 +186,7 @@ func (c *child) once() (how activities.HoldResult, again bool, err error) {
 	c.command, c.down, c.ended, c.quiet, c.step = command, down, ended, make(chan struct{}), stepState{}
 	c.mu.Unlock()
 	go c.listen(from)
+	go c.guard(command, ended, time.NewTicker(aliveEvery))
 	<-ended
 	how, again = endOf(exit, killsForMemory() > kills)
 	c.mu.Lock()
@@ -206,6 +211,9 @@ func (c *child) listen(from io.Reader) {
 		if lines.Decode(&m) != nil {
 			return
 		}
+		c.mu.Lock()
+		c.heard++
+		c.mu.Unlock()
 		switch {
 		case m.Serves != nil:
 			c.serves(*m.Serves)
@@ -227,6 +235,30 @@ func (c *child) listen(from io.Reader) {
 			if !stopping {
 				c.p.holder.Ends(*m.Ends)
 			}
+		}
+	}
+}
+
+// guard kills the process if it is silent for too long.
+func (c *child) guard(command *exec.Cmd, ended <-chan struct{}, tick *time.Ticker) {
+	defer tick.Stop()
+	heard, silent := 0, 0
+	for {
+		select {
+		case <-ended:
+			return
+		case <-tick.C:
+		}
+		c.mu.Lock()
+		now, serves := c.heard, c.served != ""
+		c.mu.Unlock()
+		if silent++; now != heard || !serves {
+			heard, silent = now, 0
+		}
+		if silent >= silentTicks {
+			c.p.Logger.Error("the process that computes is frozen: it is killed", zap.Duration("silent", silentTicks*aliveEvery))
+			_ = command.Process.Kill()
+			return
 		}
 	}
 }

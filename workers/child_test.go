@@ -100,9 +100,37 @@ case $n in 1) sleep 0.1; kill -9 $$ ;; *) exec sleep 60 ;; esac`)
 	require.NoError(t, <-ended)
 }
 
+// A process that is silent after it has served is frozen: it is killed, and a new one starts. One that speaks is left alone.
+func TestFrozenChildIsKilled(t *testing.T) {
+	for script, want := range map[string]bool{"exec sleep 60": true, `while :; do echo '{"device":""}' >&3; sleep 0.005; done`: false} {
+		p, _, _ := scripted(t, script)
+		command := p.Child.Command()
+		from, up, err := os.Pipe()
+		require.NoError(t, err)
+		command.ExtraFiles = []*os.File{up}
+		require.NoError(t, command.Start())
+		up.Close()
+		ended := make(chan struct{})
+		p.child.served = "f"
+		go p.child.listen(from)
+		killed := make(chan struct{})
+		go func() { p.child.guard(command, ended, time.NewTicker(20*time.Millisecond)); close(killed) }()
+		select {
+		case <-killed:
+			require.True(t, want, script)
+		case <-time.After(time.Second):
+			require.False(t, want, script)
+			require.NoError(t, command.Process.Kill())
+			close(ended)
+		}
+		_ = command.Wait() // it was killed
+	}
+}
+
 // A worker that stops waits until no step runs any more, and then for the process's end.
 func TestChildDrains(t *testing.T) {
-	p, _, count := scripted(t, says("f")+`; trap 'sleep 0.1; echo "{\"ends\":{\"end\":\"drained\"}}" >&3; touch $0.stopped; exit 0' TERM; while :; do sleep 0.01; done`)
+	p, _, count := scripted(t, `trap 'sleep 0.1; echo "{\"ends\":{\"end\":\"drained\"}}" >&3; touch $0.stopped; exit 0' TERM; `+says("f")+
+		`; while :; do sleep 0.01; done`)
 	ended := make(chan error, 1)
 	go func() { ended <- p.child.keep() }()
 	<-p.child.ready

@@ -20,7 +20,7 @@ const (
 	downDescriptor = 4
 )
 
-// aliveEvery is how often the process that computes looks at its device for its parent.
+// aliveEvery is how often the process that computes says whether its device can be used.
 const aliveEvery = 2 * time.Second
 
 // Parent is the connection of a process that computes to its parent, which gives the leases. It ends with it.
@@ -78,9 +78,8 @@ func (p *process) computeForParent(ctx context.Context) (info activities.DeviceI
 	return info, nil
 }
 
-// watch tells when the device cannot be used, and when it can again.
+// watch tells again and again whether the device can be used: a process that is silent is frozen.
 func (c *Parent) watch(ctx context.Context, alive func() error) {
-	said := ""
 	tick := time.NewTicker(aliveEvery)
 	defer tick.Stop()
 	for {
@@ -93,10 +92,7 @@ func (c *Parent) watch(ctx context.Context, alive func() error) {
 		if err := alive(); err != nil {
 			now = err.Error()
 		}
-		if now != said {
-			said = now
-			c.tell(upward{Device: &now})
-		}
+		c.tell(upward{Device: &now})
 	}
 }
 
