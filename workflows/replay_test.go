@@ -76,7 +76,7 @@ func TestReplayHistories(t *testing.T) {
 			require.NoError(t, replayer(t, &Workflows{}).ReplayWorkflowHistoryWithOptions(silent, readHistory(t, e.Name()), options))
 		})
 	}
-	for _, scene := range fields("whole killed preempted commanded continued cancelled refused evaluate returned shared swept beside passes lagging") {
+	for _, scene := range fields("whole killed restarted preempted commanded continued cancelled refused evaluate returned shared swept beside passes lagging") {
 		require.True(t, scenes[scene], "the scene %s was recorded", scene)
 	}
 }

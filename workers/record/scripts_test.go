@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/workers/faults"
+	"github.com/reprise-rl/reprise/workers/lab/crew"
 	"github.com/reprise-rl/reprise/workers/watch"
 	"github.com/reprise-rl/reprise/workflows"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -36,6 +37,7 @@ var scripts = []script{
 	{"whole", whole},
 	{"killed", killed},
 	{"preempted", preempted},
+	{"restarted", restarted},
 	{"commanded", commanded},
 	{"continued", continued},
 	{"cancelled", cancelled},
@@ -196,6 +198,29 @@ func lagging(ctx context.Context, r *recorder) ([]execution, error) {
 	}
 	if err := victim.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		return nil, fmt.Errorf("the device worker was to be killed: %w", err)
+	}
+	return just(run), lost(ctx, run)
+}
+
+// restarted has the process that computes killed during iteration 1: its worker says so, and starts another one.
+func restarted(ctx context.Context, r *recorder) ([]execution, error) {
+	worker, err := r.startWorker([]string{faults.Env + "=Generate#1/stall:500/1"})
+	if err != nil {
+		return nil, err
+	}
+	run, err := r.train(ctx, "restarted")
+	if err != nil {
+		return nil, err
+	}
+	if err := r.until(ctx, "restarted", func(st workflows.Status) bool { return st.Iteration >= 1 }); err != nil {
+		return nil, err
+	}
+	computes, err := crew.Computes(worker.Process.Pid)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Kill(computes, syscall.SIGKILL); err != nil {
+		return nil, err
 	}
 	return just(run), lost(ctx, run)
 }
