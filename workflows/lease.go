@@ -114,7 +114,9 @@ func (w *Workflows) hold(ctx workflow.Context, got activities.Lease) *lease {
 }
 
 // leaseHeartbeat is how long a worker may be silent before its lease is lost.
-func (w *Workflows) leaseHeartbeat() time.Duration { return cmp.Or(w.LeaseHeartbeat, w.SessionHeartbeat) }
+func (w *Workflows) leaseHeartbeat() time.Duration {
+	return cmp.Or(w.LeaseHeartbeat, w.SessionHeartbeat)
+}
 
 // ended is how a lease has ended: by what Hold gave, or its error.
 func ended(r activities.HoldResult, err error, heartbeat time.Duration) *loss {
