@@ -35,7 +35,7 @@ const (
 	// silentTicks is how many times of aliveEvery it may be silent once it serves. Then it is frozen, and is killed. They are
 	// counted, not measured: this process may have been frozen itself.
 	silentTicks = 15
-	// sendTime bounds a message to it: it may be frozen.
+	// sendTime bounds a message to it, which may be frozen, and the wait for its last ones.
 	sendTime = time.Second
 )
 
@@ -185,9 +185,17 @@ func (c *child) once() (how activities.HoldResult, again bool, err error) {
 	}
 	c.command, c.down, c.ended, c.quiet, c.step = command, down, ended, make(chan struct{}), stepState{}
 	c.mu.Unlock()
-	go c.listen(from)
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		c.listen(from)
+	}()
 	go c.guard(command, ended, time.NewTicker(aliveEvery))
 	<-ended
+	select { // what it said last
+	case <-heard:
+	case <-time.After(sendTime): // somebody that it started still has its pipe
+	}
 	how, again = endOf(exit, killsForMemory() > kills)
 	c.mu.Lock()
 	how.Step, how.Running = c.step.Name, c.step.Running
