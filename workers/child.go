@@ -31,7 +31,7 @@ const (
 	// stopTime is what it needs to stop besides its grace.
 	stopTime = 10 * time.Second
 	// quietTime is how much longer than its grace it may take to say that it runs no step.
-	quietTime = 2 * time.Second
+	quietTime = 2 * answerTime
 	// silentTicks is how many times of aliveEvery it may be silent once it serves. Then it is frozen, and is killed. They are
 	// counted, not measured: this process may have been frozen itself.
 	silentTicks = 15
@@ -347,6 +347,7 @@ func (c *child) drain(grace time.Duration) {
 	select {
 	case <-quiet:
 	case <-time.After(grace + quietTime):
+		_ = command.Process.Kill() // its time is over, as by a kill
 	}
 }
 
