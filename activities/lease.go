@@ -8,7 +8,7 @@ type AcquireInput struct {
 	Run string `json:"run"`
 }
 
-// Lease is what a worker answers to Acquire. A lease that is not held within LeaseUnheld is free again.
+// Lease is what a worker answers to Acquire. One that is not held within 10 s (lease.Unheld) is free again.
 type Lease struct {
 	// ID names the lease; no other has it.
 	ID string `json:"id"`

@@ -64,6 +64,8 @@ type upward struct {
 type serves struct {
 	Queue  string                `json:"queue"`
 	Device activities.DeviceInfo `json:"device"`
+	// Devices is how many it computes on.
+	Devices int `json:"devices"`
 	// Metrics is the URL of its metrics; "" for none.
 	Metrics string `json:"metrics,omitempty"`
 }
@@ -84,17 +86,20 @@ type child struct {
 	first time.Duration // restartFirst, but in tests
 	ready chan activities.DeviceInfo
 
-	mu       sync.Mutex
-	command  *exec.Cmd
-	down     *os.File
-	ended    chan struct{} // closed when the process has ended
-	quiet    chan struct{} // closed when it runs no step any more
-	step     stepState
-	served   string   // the fingerprint of its device; "" while it does not serve
-	trouble  string   // why its device cannot be used now
-	heard    int      // messages
-	sessions []func() // of the SDK's
-	stopping bool
+	mu      sync.Mutex
+	command *exec.Cmd
+	down    *os.File
+	ended   chan struct{} // closed when the process has ended
+	quiet   chan struct{} // closed when it runs no step any more
+	step    stepState
+	// fingerprint is that of the device, and devices how many there are, as it said last.
+	fingerprint string
+	devices     int
+	served      bool     // it serves
+	trouble     string   // why its device cannot be used now
+	heard       int      // messages
+	sessions    []func() // of the SDK's
+	stopping    bool
 }
 
 // startChild starts the process that computes, and waits until it serves.
@@ -202,13 +207,14 @@ func (c *child) once() (how activities.HoldResult, again bool, err error) {
 	for _, end := range c.sessions {
 		end()
 	}
-	c.sessions, c.served = nil, ""
+	c.sessions, c.served = nil, false
 	c.closeQuiet()
-	if !c.stopping {
-		c.p.Logger.Warn("the process that computes has ended", zap.String("how", how.String()))
-	}
+	stopping := c.stopping
 	c.mu.Unlock()
-	c.p.holder.Ends(how)
+	if !stopping { // else the worker says how its lease ends
+		c.p.Logger.Warn("the process that computes has ended", zap.String("how", how.String()))
+		c.p.holder.Ends(how)
+	}
 	return how, again, nil
 }
 
@@ -258,7 +264,7 @@ func (c *child) guard(command *exec.Cmd, ended <-chan struct{}, tick *time.Ticke
 		case <-tick.C:
 		}
 		c.mu.Lock()
-		now, serves := c.heard, c.served != ""
+		now, serves := c.heard, c.served
 		c.mu.Unlock()
 		if silent++; now != heard || !serves {
 			heard, silent = now, 0
@@ -271,15 +277,22 @@ func (c *child) guard(command *exec.Cmd, ended <-chan struct{}, tick *time.Ticke
 	}
 }
 
-// serves takes the device of a process that serves. Another device than before is another worker's.
+// serves takes the device of a process that serves. If it is another one than before, as with another plugin under the same name,
+// it computes other bits than the line of this worker is for: the worker ends.
 func (c *child) serves(s serves) {
+	c.mu.Lock()
+	before := c.fingerprint
+	c.fingerprint, c.devices = s.Device.Fingerprint, s.Devices
+	c.served, c.trouble = true, ""
+	c.mu.Unlock()
+	if before != "" && before != s.Device.Fingerprint {
+		c.p.fatal <- fmt.Errorf("the device had the fingerprint %s and has %s, since its process was started again: start the worker again", before, s.Device.Fingerprint)
+		return
+	}
 	select {
 	case c.ready <- s.Device:
 	default:
 	}
-	c.mu.Lock()
-	c.served, c.trouble = s.Device.Fingerprint, ""
-	c.mu.Unlock()
 	if c.p.metrics != nil {
 		c.p.metrics.Beside(s.Metrics)
 	}
@@ -291,12 +304,19 @@ func (c *child) alive() (ready bool, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.served == "":
+	case !c.served:
 		return false, "the process that computes starts"
 	case c.trouble != "":
 		return false, c.trouble
 	}
-	return true, "fingerprint " + c.served
+	return true, "fingerprint " + c.fingerprint
+}
+
+// count is how many devices it computes on.
+func (c *child) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.devices
 }
 
 func (c *child) session(begins bool) {

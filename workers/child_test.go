@@ -71,6 +71,17 @@ The process that computes has ended: %s (exit %d). It starts again in 4ms.
 `, Exits[0].Meaning, Exits[0].Code, Exits[1].Meaning, Exits[1].Code), out.String())
 }
 
+// A process that comes back with another device ends the worker: its line is for another fingerprint.
+func TestChildWithAnotherDevice(t *testing.T) {
+	p, _, _ := scripted(t, fmt.Sprintf(`case $n in 1) %s; exit %d ;; *) %s; exec sleep 60 ;; esac`, says("one"), Exits[1].Code, says("other")))
+	go func() { _ = p.child.keep() }()
+	require.ErrorContains(t, <-p.fatal, "the device had the fingerprint one and has other")
+	require.Len(t, p.child.ready, 1)
+	_, err := p.holder.Acquire(t.Context(), activities.AcquireInput{Run: "r"})
+	require.Error(t, err, "no run gets the other device")
+	p.endChild()
+}
+
 // The lease ends when the process does: at once, with its signal and the step that ran.
 func TestLeaseEndsWithChild(t *testing.T) {
 	p, _, count := scripted(t, says("f")+`; read lease <&4; echo "$lease" > $0.$n; echo '{"step":{"name":"Update, activity 7","running":true}}' >&3
@@ -111,7 +122,7 @@ func TestFrozenChildIsKilled(t *testing.T) {
 		require.NoError(t, command.Start())
 		up.Close()
 		ended := make(chan struct{})
-		p.child.served = "f"
+		p.child.served = true
 		go p.child.listen(from)
 		killed := make(chan struct{})
 		go func() { p.child.guard(command, ended, time.NewTicker(20*time.Millisecond)); close(killed) }()
@@ -134,10 +145,15 @@ func TestChildDrains(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- p.child.keep() }()
 	<-p.child.ready
+	lease, err := p.holder.Acquire(t.Context(), activities.AcquireInput{Run: "r"})
+	require.NoError(t, err)
 	p.child.drain(10 * time.Second)
 	p.endChild()
 	require.NoError(t, <-ended)
 	require.FileExists(t, count+".stopped")
+	info, err := p.holder.Describe(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "r", info.Busy, "how lease %s ends is the worker's to say", lease.ID)
 }
 
 func TestEndOf(t *testing.T) {

@@ -74,7 +74,7 @@ func (p *process) computeForParent(ctx context.Context) (info activities.DeviceI
 	go p.Parent.listen(given)
 	info = p.device.Engine.Info()
 	go p.Parent.watch(ctx, p.device.Engine.Alive)
-	p.Parent.tell(upward{Serves: &serves{Queue: queue, Device: info, Metrics: p.metricsURL}})
+	p.Parent.tell(upward{Serves: &serves{Queue: queue, Device: info, Devices: p.devices(), Metrics: p.metricsURL}})
 	return info, nil
 }
 

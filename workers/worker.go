@@ -253,12 +253,15 @@ func Run(ctx context.Context, o Options) error {
 	return failed
 }
 
-// devices is the number of devices that the process has.
+// devices is the number of devices that the worker has.
 func (p *process) devices() int {
-	if p.opened == nil {
-		return 0
+	switch {
+	case p.child != nil:
+		return p.child.count()
+	case p.opened != nil:
+		return p.opened.Count()
 	}
-	return p.opened.Count()
+	return 0
 }
 
 // process is a worker process while it runs.

@@ -92,7 +92,7 @@ type given interface {
 	giveBack()
 }
 
-// loss is how a session has ended: the kind of the failure, and a text. errDrained and errDeviceLost count as no failure
+// loss is how a session has ended: the kind of the failure, and a text. errDrained and errNotHeld count as no failure
 // of a step; their text is for the log.
 type loss struct {
 	uncounted  error
