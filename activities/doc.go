@@ -11,7 +11,7 @@
 //
 // Activities are methods of three structs. The activities of host.Host and sweeps.Sweeps
 // need no device and run on any host worker. The activities of device.Device need the
-// policy and run inside a Temporal session on the worker that holds it. Workflows name
+// policy and run under a lease on the worker that holds it. Workflows name
 // them by the values of package steps; replay and the bench call the same methods
 // directly.
 package activities

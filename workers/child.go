@@ -75,9 +75,9 @@ type stepState struct {
 	Running bool   `json:"running"`
 }
 
-// downward is what it is told: the run that has its device from now on; "" is none.
+// downward is what it is told: whether a run has its device from now on.
 type downward struct {
-	Run string `json:"run"`
+	Granted bool `json:"granted"`
 }
 
 // child keeps the process that computes.
@@ -106,10 +106,7 @@ type child struct {
 func (p *process) startChild(ctx context.Context) (info activities.DeviceInfo, err error) {
 	c := &child{p: p, first: restartFirst, ready: make(chan activities.DeviceInfo, 1)}
 	p.child = c
-	p.holder.Given = func(run string) func() {
-		c.tell(downward{Run: run})
-		return func() { c.tell(downward{}) }
-	}
+	p.holder.Given = c.given
 	failed := make(chan error, 1)
 	go func() { failed <- c.keep() }()
 	select {
@@ -125,6 +122,12 @@ func (p *process) startChild(ctx context.Context) (info activities.DeviceInfo, e
 		}
 	}()
 	return info, nil
+}
+
+// given tells the process that a run has its device, until back is called.
+func (c *child) given() (back func()) {
+	c.tell(downward{Granted: true})
+	return func() { c.tell(downward{}) }
 }
 
 // keep runs the process until the worker stops, and starts it again where a new one is needed.

@@ -86,10 +86,7 @@ func TestChildWithAnotherDevice(t *testing.T) {
 func TestLeaseEndsWithChild(t *testing.T) {
 	p, _, count := scripted(t, says("f")+`; read lease <&4; echo "$lease" > $0.$n; echo '{"step":{"name":"Update, activity 7","running":true}}' >&3
 case $n in 1) sleep 0.1; kill -9 $$ ;; *) exec sleep 60 ;; esac`)
-	p.holder.Given = func(run string) func() {
-		p.child.tell(downward{Run: run})
-		return func() { p.child.tell(downward{}) }
-	}
+	p.holder.Given = p.child.given
 	ended := make(chan error, 1)
 	go func() { ended <- p.child.keep() }()
 	require.Equal(t, "f", (<-p.child.ready).Fingerprint)
@@ -106,7 +103,7 @@ case $n in 1) sleep 0.1; kill -9 $$ ;; *) exec sleep 60 ;; esac`)
 	}, 5*time.Second, time.Millisecond, "the process has ended, and a new one serves")
 	told, err := os.ReadFile(count + ".1")
 	require.NoError(t, err)
-	require.JSONEq(t, `{"run":"r"}`, string(told))
+	require.JSONEq(t, `{"granted":true}`, string(told))
 	p.endChild()
 	require.NoError(t, <-ended)
 }

@@ -7,14 +7,17 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/lease"
+	"github.com/reprise-rl/reprise/workers/runs"
 )
 
 // startDevice makes this process a device worker: it computes itself and gives leases of its device; or another process computes
@@ -24,7 +27,8 @@ func (p *process) startDevice(ctx context.Context) (info activities.DeviceInfo, 
 		return p.computeForParent(ctx)
 	}
 	id := uuid.NewString()
-	p.holder = &lease.Holder{Worker: id, Queue: activities.HolderQueue(id), Beat: p.Client.RecordActivityHeartbeat, Line: p.line}
+	p.holder = &lease.Holder{Worker: id, Queue: activities.HolderQueue(id), Beat: p.Client.RecordActivityHeartbeat}
+	p.holder.Line = func(ctx context.Context, fingerprint string) []string { return runs.Line(ctx, p.Client, fingerprint) }
 	if p.Child != nil {
 		if info, err = p.startChild(ctx); err != nil {
 			return info, err
@@ -36,7 +40,7 @@ func (p *process) startDevice(ctx context.Context) (info activities.DeviceInfo, 
 	if err != nil {
 		return info, err
 	}
-	p.holder.Given = func(string) func() { return given() }
+	p.holder.Given = given
 	info = p.device.Engine.Info()
 	if err := p.startHolder(info); err != nil {
 		return info, err
@@ -131,7 +135,13 @@ func (p *process) compute(ctx context.Context, outside func() (end func(), ok bo
 		return "", nil, err
 	}
 	if stepped != nil {
-		o.Interceptors = append(o.Interceptors, &stepInterceptor{tell: stepped})
+		o.Interceptors = append(o.Interceptors, &around{do: func(ctx context.Context, next func() (any, error)) (any, error) {
+			info := activity.GetInfo(ctx)
+			step := fmt.Sprintf("%s, activity %s", info.ActivityType.Name, info.ActivityID)
+			stepped(step, true)
+			defer stepped(step, false)
+			return next()
+		}})
 	}
 	queue = activities.ComputingQueue(uuid.NewString())
 	w := worker.New(p.Client, queue, o)
@@ -154,44 +164,45 @@ var errLeased = errors.New("the device has a lease: another run has it")
 func (p *process) serveSessions(o worker.Options, fingerprint string, outside func() (end func(), ok bool), given func() func()) error {
 	o.EnableSessionWorker = true
 	o.MaxConcurrentSessionExecutionSize = 1
-	o.Interceptors = append(o.Interceptors, &sessionInterceptor{opened: func() (func(), error) {
+	// The SDK holds a session by an activity of its own, which runs as long as the session lasts. One that is refused is asked for again.
+	o.Interceptors = append(o.Interceptors, &around{do: func(ctx context.Context, next func() (any, error)) (any, error) {
+		if activity.GetInfo(ctx).ActivityType.Name != steps.SessionOpens {
+			return next()
+		}
 		end, ok := outside()
 		if !ok {
 			return nil, errLeased
 		}
-		back := given()
-		return func() { back(); end() }, nil
+		defer end()
+		defer given()()
+		return next()
 	}})
 	w := worker.New(p.Client, activities.DeviceQueue(fingerprint), o)
 	register(w, p.device.Steps())
 	return p.start(w)
 }
 
-// stepInterceptor tells which step runs.
-type stepInterceptor struct {
+// around does something around each activity of a worker: next is the activity.
+type around struct {
 	interceptor.WorkerInterceptorBase
-	tell func(step string, running bool)
+	do func(ctx context.Context, next func() (any, error)) (any, error)
 }
 
 // InterceptActivity implements interceptor.WorkerInterceptor.
-func (i *stepInterceptor) InterceptActivity(_ context.Context,
-	next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
-	a := &stepActivity{tell: i.tell}
+func (i *around) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	a := &aroundActivity{do: i.do}
 	a.Next = next
 	return a
 }
 
-type stepActivity struct {
+type aroundActivity struct {
 	interceptor.ActivityInboundInterceptorBase
-	tell func(step string, running bool)
+	do func(ctx context.Context, next func() (any, error)) (any, error)
 }
 
 // ExecuteActivity implements interceptor.ActivityInboundInterceptor.
-func (a *stepActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
-	step := stepText(ctx)
-	a.tell(step, true)
-	defer a.tell(step, false)
-	return a.Next.ExecuteActivity(ctx, in)
+func (a *aroundActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	return a.do(ctx, func() (any, error) { return a.Next.ExecuteActivity(ctx, in) })
 }
 
 // drain lets the running device activity finish and ends the lease; how is what its end is called.

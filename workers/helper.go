@@ -2,11 +2,8 @@ package workers
 
 import (
 	"context"
-	"strings"
 	"sync"
 
-	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -91,37 +88,4 @@ func bothUntil(first, second func() (end func())) func() (end func()) {
 			endFirst()
 		}
 	}
-}
-
-// sessionInterceptor tells when a session of the SDK's is opened on a worker, and when it has ended. One that opened refuses is
-// asked for again.
-type sessionInterceptor struct {
-	interceptor.WorkerInterceptorBase
-	opened func() (closed func(), err error)
-}
-
-// InterceptActivity implements interceptor.WorkerInterceptor.
-func (i *sessionInterceptor) InterceptActivity(_ context.Context,
-	next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
-	a := &sessionActivity{opened: i.opened}
-	a.Next = next
-	return a
-}
-
-type sessionActivity struct {
-	interceptor.ActivityInboundInterceptorBase
-	opened func() (closed func(), err error)
-}
-
-// ExecuteActivity implements interceptor.ActivityInboundInterceptor. The SDK holds a session by an
-// activity of its own, which runs as long as the session lasts.
-func (a *sessionActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
-	if strings.HasPrefix(activity.GetInfo(ctx).ActivityType.Name, "internalSessionCreation") {
-		closed, err := a.opened()
-		if err != nil {
-			return nil, err
-		}
-		defer closed()
-	}
-	return a.Next.ExecuteActivity(ctx, in)
 }

@@ -17,7 +17,7 @@ const (
 	openTime = 20 * time.Second
 )
 
-// countRuns keeps the metrics of the open runs until ctx ends. A worker that decides does it: there is one wherever runs go on.
+// countRuns keeps the metrics of the open runs until ctx ends. A worker that decides does it: without one no run continues.
 func (p *process) countRuns(ctx context.Context) {
 	for wait := time.Second; ; wait = min(2*wait, openEvery) {
 		select {

@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-
 	"github.com/reprise-rl/reprise/activities"
 )
 
@@ -106,20 +104,14 @@ func (c *Parent) listen(given func() (back func())) {
 			os.Exit(1)
 		}
 		c.mu.Lock()
-		c.granted = m.Run != ""
+		c.granted = m.Granted
 		c.mu.Unlock()
 		if back != nil {
 			back()
 			back = nil
 		}
-		if m.Run != "" {
+		if m.Granted {
 			back = given()
 		}
 	}
-}
-
-// stepText names the activity of a context to people.
-func stepText(ctx context.Context) string {
-	info := activity.GetInfo(ctx)
-	return fmt.Sprintf("%s, activity %s", info.ActivityType.Name, info.ActivityID)
 }

@@ -6,7 +6,6 @@ package steps
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -159,9 +158,15 @@ var (
 	ReportSweep = tried[activities.ReportSweepInput, activities.ReportResult]("ReportSweep", "", OnHost, 5, 3)
 )
 
+// The SDK's activities that open a session and end it, by which runs of earlier builds have their device.
+const (
+	SessionOpens = "internalSessionCreationActivity"
+	SessionEnds  = "internalSessionCompletionActivity"
+)
+
 // Holds tells whether an activity, by its name, is no step but what a run has a device by: a lease, or a session of the SDK's.
 func Holds(name string) bool {
-	return name == Acquire.Name || name == Hold.Name || name == Release.Name || strings.HasPrefix(name, "internalSession")
+	return slices.Contains([]string{Acquire.Name, Hold.Name, Release.Name, SessionOpens, SessionEnds}, name)
 }
 
 // all are the routings of all activities, in the order of this file.

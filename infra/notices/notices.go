@@ -193,7 +193,7 @@ func (w *watch) ask(ctx context.Context, from source) *Notice {
 	w.failed = 0
 	if out.advice != "" && !w.given[out.advice] {
 		w.given[out.advice] = true
-		w.Log.Info(from.name() + ": " + out.advice + ": this worker goes on")
+		w.Log.Info(from.name() + ": " + out.advice + ": this worker keeps running")
 	}
 	return out.notice
 }

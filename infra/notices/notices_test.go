@@ -112,7 +112,7 @@ func TestNotices(t *testing.T) {
 			} else {
 				silent(t, s, asked[c.cloud], got)
 			}
-			advice := logs.FilterMessageSnippet("goes on").All()
+			advice := logs.FilterMessageSnippet("keeps running").All()
 			if c.advice == "" {
 				require.Empty(t, advice)
 				return

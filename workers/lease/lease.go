@@ -39,7 +39,7 @@ type Holder struct {
 	// Line, where set, gives the runs that stand in line for a device with a fingerprint, the first one first.
 	Line func(ctx context.Context, fingerprint string) []string
 	// Given, where set, is told that a run has the device, until the function that it returns is called.
-	Given func(run string) (back func())
+	Given func() (back func())
 	// Unheld is as the constant; 0 means that.
 	Unheld time.Duration
 
@@ -134,7 +134,7 @@ func (h *Holder) Acquire(_ context.Context, in activities.AcquireInput) (l activ
 		}
 		g := &grant{id: uuid.NewString(), run: in.Run, back: func() {}, end: make(chan activities.HoldResult, 1)}
 		if h.Given != nil {
-			g.back = h.Given(in.Run)
+			g.back = h.Given()
 		}
 		wait := h.Unheld
 		if wait == 0 {

@@ -73,8 +73,8 @@ func hold(t *testing.T, h *Holder, l activities.Lease) (end func() activities.Ho
 func TestOneRunAtATime(t *testing.T) {
 	h := holder()
 	var has []string
-	h.Given = func(run string) func() {
-		has = append(has, run)
+	h.Given = func() func() {
+		has = append(has, "a run")
 		return func() { has = append(has, "nobody") }
 	}
 	require.True(t, free(t, h))
@@ -97,7 +97,7 @@ func TestOneRunAtATime(t *testing.T) {
 	require.Equal(t, activities.HoldResult{End: activities.LeaseGivenBack}, end())
 	require.True(t, free(t, h))
 	acquire(t, h, "second")
-	require.Equal(t, []string{"first", "nobody", "second"}, has)
+	require.Equal(t, []string{"a run", "nobody", "a run"}, has)
 }
 
 // The slot is one poll's: two runs never come for one device.

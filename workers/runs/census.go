@@ -32,9 +32,6 @@ type Census struct {
 // mostCounted is how many open runs a census looks up.
 const mostCounted = 500
 
-// session is the SDK's activity that a run of an earlier build schedules to get a device.
-const session = "internalSessionCreationActivity"
-
 // TakeCensus asks the server for a census. Nothing of it enters a history, and no worker has to answer.
 func TakeCensus(ctx context.Context, c client.Client) (Census, error) {
 	listed, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
@@ -101,7 +98,7 @@ func (c Census) CountWorkers(ctx context.Context, of client.Client) error {
 func waits(pending []*workflowpb.PendingActivityInfo) bool {
 	for _, a := range pending {
 		kind := a.GetActivityType().GetName()
-		asks := kind == session || kind == steps.Acquire.Name || kind == steps.Describe.Name
+		asks := kind == steps.SessionOpens || kind == steps.Acquire.Name || kind == steps.Describe.Name
 		if asks && a.GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED {
 			return true
 		}

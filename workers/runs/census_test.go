@@ -13,6 +13,8 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+
+	"github.com/reprise-rl/reprise/activities/steps"
 )
 
 // open is a server with open runs, of which each has a pending activity, and with device workers.
@@ -68,7 +70,7 @@ func TestCensus(t *testing.T) {
 			run("decides", f("f1")),
 		},
 		pending: map[string]*workflowpb.PendingActivityInfo{
-			"new": asks("Describe", scheduled), "has": asks(session, started), "waits": asks(session, scheduled), "waits too": asks("Describe", scheduled),
+			"new": asks("Describe", scheduled), "has": asks(steps.SessionOpens, started), "waits": asks(steps.SessionOpens, scheduled), "waits too": asks("Describe", scheduled),
 			"rests": nil, "decides": nil, "steps": asks("Step", scheduled),
 		},
 		pollers: map[string]int{"reprise-device.f1": 2},

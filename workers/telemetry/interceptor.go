@@ -194,13 +194,6 @@ func (o *outboundInterceptor) leaseEnded(ctx workflow.Context, tell bool) {
 	}
 }
 
-// The SDK's activities that open a session and end it, which runs of earlier builds have. One that failed is not ended
-// by the workflow.
-const (
-	sessionOpens = "internalSessionCreationActivity"
-	sessionEnds  = "internalSessionCompletionActivity"
-)
-
 // ExecuteActivity is where a workflow decides on an activity. Earlier failures on a
 // device were lost work, since the workflow continued. A run that requests a device
 // without having given one back has lost it. Work that is lost with a device leaves no
@@ -225,10 +218,10 @@ func (o *outboundInterceptor) ExecuteActivity(ctx workflow.Context, kind string,
 			o.metrics.leases.WithLabelValues(string(activities.LeaseGivenBack)).Inc()
 		}
 	}
-	if kind == sessionOpens && o.held && tell {
+	if kind == table.SessionOpens && o.held && tell {
 		o.metrics.devices.Inc()
 	}
-	if kind == sessionOpens || kind == sessionEnds {
+	if kind == table.SessionOpens || kind == table.SessionEnds {
 		o.held = false
 	}
 	f := o.Next.ExecuteActivity(ctx, kind, arguments...)

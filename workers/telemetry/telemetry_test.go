@@ -20,6 +20,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/device"
+	table "github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model"
@@ -326,7 +327,7 @@ func TestLost(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{m.Interceptor()}})
-	failing := map[string]int{"Update": 3, "Commit": 2, "Describe": 1, sessionOpens: 0, sessionEnds: 0}
+	failing := map[string]int{"Update": 3, "Commit": 2, "Describe": 1, table.SessionOpens: 0, table.SessionEnds: 0}
 	for kind := range failing {
 		env.RegisterActivityWithOptions(func(context.Context) error {
 			if failing[kind] > 0 {
@@ -343,13 +344,13 @@ func TestLost(t *testing.T) {
 		once := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 			StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 		})
-		_ = workflow.ExecuteActivity(once, sessionOpens).Get(ctx, nil) // lost work
-		_ = workflow.ExecuteActivity(once, sessionOpens).Get(ctx, nil)
+		_ = workflow.ExecuteActivity(once, table.SessionOpens).Get(ctx, nil) // lost work
+		_ = workflow.ExecuteActivity(once, table.SessionOpens).Get(ctx, nil)
 		if err := workflow.ExecuteActivity(ctx, "Update").Get(ctx, nil); err == nil {
 			return errors.New("the device was not lost")
 		}
 		_ = workflow.ExecuteActivity(once, "Describe").Get(ctx, nil)
-		for _, kind := range []string{sessionOpens, "Update", "Commit", sessionEnds, sessionOpens, "Update", sessionEnds} {
+		for _, kind := range []string{table.SessionOpens, "Update", "Commit", table.SessionEnds, table.SessionOpens, "Update", table.SessionEnds} {
 			if err := workflow.ExecuteActivity(ctx, kind).Get(ctx, nil); err != nil {
 				return err
 			}
