@@ -43,7 +43,7 @@ func scripted(t *testing.T, script string) (p *process, out *outlet, count strin
 		Options: Options{Logger: zap.NewNop(), Child: &ChildOptions{Out: out, Command: func() *exec.Cmd {
 			return exec.Command("/bin/sh", "-c", "echo >> $0; n=$(wc -l < $0); "+script, count)
 		}}},
-		holder: &lease.Holder{}, fatal: make(chan error, 1),
+		holder: lease.New("w", "mine", nil), fatal: make(chan error, 1),
 	}
 	p.child = &child{p: p, first: time.Millisecond, ready: make(chan activities.DeviceInfo, 4)}
 	return p, out, count

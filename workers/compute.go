@@ -27,7 +27,7 @@ func (p *process) startDevice(ctx context.Context) (info activities.DeviceInfo, 
 		return p.computeForParent(ctx)
 	}
 	id := uuid.NewString()
-	p.holder = &lease.Holder{Worker: id, Queue: activities.HolderQueue(id), Beat: p.Client.RecordActivityHeartbeat}
+	p.holder = lease.New(id, activities.HolderQueue(id), p.Client.RecordActivityHeartbeat)
 	p.holder.Line = func(ctx context.Context, fingerprint string) []string { return runs.Line(ctx, p.Client, fingerprint) }
 	if p.Child != nil {
 		if info, err = p.startChild(ctx); err != nil {
@@ -56,9 +56,9 @@ func (p *process) startHolder(info activities.DeviceInfo) error {
 	o.WorkerStopTimeout = deviceStop
 	asked := worker.New(p.Client, activities.AnyDeviceQueue, o)
 	register(asked, p.holder.Question())
-	holding := worker.New(p.Client, p.holder.Queue, o)
+	holding := worker.New(p.Client, p.holder.Queue(), o)
 	register(holding, p.holder.Steps())
-	o, err := slotted(o, lease.Slot{Holder: p.holder})
+	o, err := slotted(o, p.holder.Slot)
 	if err != nil {
 		return err
 	}

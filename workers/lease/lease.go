@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,27 +29,41 @@ const beatEvery = time.Second
 // Beat records a heartbeat of the activity with a token, as client.Client does.
 type Beat func(ctx context.Context, token []byte, details ...any) error
 
-// Holder gives a device to one run at a time. Its zero value has no device.
+// Holder gives a device to one run at a time. One that is new has no device.
 type Holder struct {
-	// Worker names this process; Queue is its own.
-	Worker, Queue string
-	// Beat sends heartbeats, without the delays of the SDK's own.
-	Beat Beat
+	// Slot is that of the worker which serves the line: it is there while the device is free.
+	Slot *Slot
 	// Line, where set, gives the runs that stand in line for a device with a fingerprint, the first one first.
 	Line func(ctx context.Context, fingerprint string) []string
 	// Given, where set, is told that a run has the device, until the function that it returns is called.
 	Given func() (back func())
-	// Unheld is as the constant; 0 means that.
-	Unheld time.Duration
 
-	mu       sync.Mutex
+	worker, queue string
+	beats         Beat
+	unheld        time.Duration // Unheld, but in tests
+
+	// The slot's lock guards what follows.
 	computes string // the queue of what computes; "" while nothing does
 	info     activities.DeviceInfo
 	stopping bool
-	asking   bool // the slot is taken: the next in line may come at any moment
-	outside  int  // sessions of the SDK's, which earlier builds' runs have
+	outside  int // sessions of the SDK's, which earlier builds' runs have
 	given    *grant
-	changed  chan struct{} // closed at the next change
+}
+
+// New makes the holder of a process: worker is its name, and queue its own. beat sends heartbeats, without the delays of the
+// SDK's own.
+func New(worker, queue string, beat Beat) *Holder {
+	h := &Holder{worker: worker, queue: queue, beats: beat, unheld: Unheld}
+	h.Slot = NewSlot(h.free)
+	return h
+}
+
+// Queue is that on which the process serves Steps.
+func (h *Holder) Queue() string { return h.queue }
+
+// free tells whether a lease can be given. The caller has the lock.
+func (h *Holder) free() bool {
+	return h.computes != "" && !h.stopping && h.given == nil && h.outside == 0
 }
 
 // grant is a lease that was given.
@@ -65,32 +78,21 @@ type grant struct {
 // errNone says that a worker cannot give a lease now: the run stands in line again.
 var errNone = errors.New("the worker's device is not there now")
 
-// change changes the holder, and wakes the slot. The caller does not have the lock.
-func (h *Holder) change(f func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	f()
-	if h.changed != nil {
-		close(h.changed)
-	}
-	h.changed = make(chan struct{})
-}
-
 // Computes says that a process computes, on a queue of its own, on a device.
 func (h *Holder) Computes(queue string, info activities.DeviceInfo) {
-	h.change(func() { h.computes, h.info = queue, info })
+	h.Slot.Change(func() { h.computes, h.info = queue, info })
 }
 
 // Ends says that what computed has ended, or soon will: the lease ends so, and no other is given before Computes.
 func (h *Holder) Ends(how activities.HoldResult) {
-	h.change(func() {
+	h.Slot.Change(func() {
 		h.computes = ""
 		h.finish(how)
 	})
 }
 
 // Stop gives no more leases.
-func (h *Holder) Stop() { h.change(func() { h.stopping = true }) }
+func (h *Holder) Stop() { h.Slot.Change(func() { h.stopping = true }) }
 
 // finish ends the lease that is given. The caller has the lock.
 func (h *Holder) finish(how activities.HoldResult) {
@@ -113,12 +115,12 @@ func (h *Holder) forget(g *grant) {
 
 // Describe says what the device is, who has it, and who waits for it.
 func (h *Holder) Describe(ctx context.Context) (activities.DeviceInfo, error) {
-	h.mu.Lock()
+	h.Slot.mu.Lock()
 	info := h.info
 	if h.given != nil {
 		info.Busy = h.given.run
 	}
-	h.mu.Unlock()
+	h.Slot.mu.Unlock()
 	if h.Line != nil && info.Busy != "" {
 		info.Line = h.Line(ctx, info.Fingerprint)
 	}
@@ -127,8 +129,8 @@ func (h *Holder) Describe(ctx context.Context) (activities.DeviceInfo, error) {
 
 // Acquire gives a lease to a run. The slot has seen to it that the device is free, unless it was lost since.
 func (h *Holder) Acquire(_ context.Context, in activities.AcquireInput) (l activities.Lease, err error) {
-	h.change(func() {
-		if h.computes == "" || h.stopping || h.given != nil || h.outside > 0 {
+	h.Slot.Change(func() {
+		if !h.free() {
 			err = errNone
 			return
 		}
@@ -136,19 +138,15 @@ func (h *Holder) Acquire(_ context.Context, in activities.AcquireInput) (l activ
 		if h.Given != nil {
 			g.back = h.Given()
 		}
-		wait := h.Unheld
-		if wait == 0 {
-			wait = Unheld
-		}
-		g.expires = time.AfterFunc(wait, func() {
-			h.change(func() {
+		g.expires = time.AfterFunc(h.unheld, func() {
+			h.Slot.Change(func() {
 				if !g.held {
 					h.forget(g)
 				}
 			})
 		})
 		h.given = g
-		l = activities.Lease{ID: g.id, Worker: h.Worker, Queue: h.computes, Holder: h.Queue}
+		l = activities.Lease{ID: g.id, Worker: h.worker, Queue: h.computes, Holder: h.queue}
 	})
 	return l, err
 }
@@ -156,16 +154,16 @@ func (h *Holder) Acquire(_ context.Context, in activities.AcquireInput) (l activ
 // Hold lasts as long as the run has the device. It ends by itself if the server says that the run has it no more, or if the
 // server has not answered for as long as the run would wait: then the run may have another device.
 func (h *Holder) Hold(ctx context.Context, in activities.HoldInput) (activities.HoldResult, error) {
-	h.mu.Lock()
+	h.Slot.mu.Lock()
 	g := h.given
 	if g == nil || g.id != in.Lease || g.held {
-		h.mu.Unlock()
+		h.Slot.mu.Unlock()
 		return activities.HoldResult{End: activities.LeaseRefused, Reason: "the worker has not given this lease, or it was not held in time"}, nil
 	}
 	g.held = true
 	g.expires.Stop()
-	h.mu.Unlock()
-	defer h.change(func() { h.forget(g) })
+	h.Slot.mu.Unlock()
+	defer h.Slot.Change(func() { h.forget(g) })
 	info := activity.GetInfo(ctx)
 	beats := time.NewTicker(beatEvery)
 	defer beats.Stop()
@@ -198,7 +196,7 @@ func (h *Holder) beat(ctx context.Context, token []byte, silence time.Duration, 
 		err := func() error {
 			within, cancel := context.WithTimeout(ctx, max(silence/2, beatEvery))
 			defer cancel()
-			return h.Beat(within, token)
+			return h.beats(within, token)
 		}()
 		gone, ended := errors.AsType[*serviceerror.NotFound](err)
 		switch {
@@ -219,7 +217,7 @@ func (h *Holder) beat(ctx context.Context, token []byte, silence time.Duration, 
 
 // Release gives the device back.
 func (h *Holder) Release(_ context.Context, in activities.HoldInput) (struct{}, error) {
-	h.change(func() {
+	h.Slot.Change(func() {
 		if h.given != nil && h.given.id == in.Lease {
 			h.finish(activities.HoldResult{End: activities.LeaseGivenBack})
 		}
@@ -229,12 +227,12 @@ func (h *Holder) Release(_ context.Context, in activities.HoldInput) (struct{}, 
 
 // Outside notes a session of the SDK's on the device, until end is called; false while a run has a lease.
 func (h *Holder) Outside() (end func(), ok bool) {
-	h.change(func() {
+	h.Slot.Change(func() {
 		if ok = h.given == nil; ok {
 			h.outside++
 		}
 	})
-	return func() { h.change(func() { h.outside-- }) }, ok
+	return func() { h.Slot.Change(func() { h.outside-- }) }, ok
 }
 
 // Steps are what the process's own queue serves.

@@ -16,7 +16,7 @@ import (
 
 // holder has a device, and is asked at the server's side of nothing.
 func holder() *Holder {
-	h := &Holder{Worker: "w", Queue: "mine", Beat: func(context.Context, []byte, ...any) error { return nil }}
+	h := New("w", "mine", func(context.Context, []byte, ...any) error { return nil })
 	h.Computes("steps", activities.DeviceInfo{Fingerprint: "f"})
 	return h
 }
@@ -25,10 +25,10 @@ func holder() *Holder {
 func free(t *testing.T, h *Holder) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	permit, err := Slot{h}.ReserveSlot(ctx, nil)
+	permit, err := h.Slot.ReserveSlot(ctx, nil)
 	if err == nil {
 		require.NotNil(t, permit)
-		Slot{h}.ReleaseSlot(nil)
+		h.Slot.ReleaseSlot(nil)
 	}
 	return err == nil
 }
@@ -58,8 +58,8 @@ func hold(t *testing.T, h *Holder, l activities.Lease) (end func() activities.Ho
 		out <- answer{r, err}
 	}()
 	require.Eventually(t, func() bool {
-		h.mu.Lock()
-		defer h.mu.Unlock()
+		h.Slot.mu.Lock()
+		defer h.Slot.mu.Unlock()
 		return h.given == nil || h.given.held
 	}, time.Second, time.Millisecond)
 	return func() activities.HoldResult {
@@ -103,24 +103,24 @@ func TestOneRunAtATime(t *testing.T) {
 // The slot is one poll's: two runs never come for one device.
 func TestSlotIsOnePolls(t *testing.T) {
 	h := holder()
-	_, err := Slot{h}.ReserveSlot(t.Context(), nil)
+	_, err := h.Slot.ReserveSlot(t.Context(), nil)
 	require.NoError(t, err)
 	require.False(t, free(t, h))
 	acquire(t, h, "a")
-	Slot{h}.ReleaseSlot(nil)
+	h.Slot.ReleaseSlot(nil)
 	require.False(t, free(t, h))
 }
 
 // A lease that nobody holds is free again, and is refused then.
 func TestUnheldLeaseIsFreeAgain(t *testing.T) {
 	h := holder()
-	h.Unheld = 10 * time.Millisecond
+	h.unheld = 10 * time.Millisecond
 	l := acquire(t, h, "a")
 	require.Eventually(t, func() bool { return free(t, h) }, time.Second, time.Millisecond)
 	require.Equal(t, activities.LeaseRefused, hold(t, h, l)().End)
 
 	h = holder()
-	h.Unheld = 50 * time.Millisecond
+	h.unheld = 50 * time.Millisecond
 	l = acquire(t, h, "a")
 	end := hold(t, h, l)
 	time.Sleep(100 * time.Millisecond)
@@ -178,10 +178,10 @@ func TestLateHolderEndsItsLease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := 0
-			h := &Holder{Beat: func(context.Context, []byte, ...any) error {
+			h := New("w", "mine", func(context.Context, []byte, ...any) error {
 				n++
 				return c.beats[min(n, len(c.beats))-1]
-			}}
+			})
 			ticks := make(chan time.Time, len(c.beats))
 			for range c.beats {
 				ticks <- time.Time{}
