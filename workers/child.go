@@ -86,9 +86,12 @@ type child struct {
 	first time.Duration // restartFirst, but in tests
 	ready chan activities.DeviceInfo
 
+	// sends guards down. It is not mu: the holder sends while it has its own lock, and is called by who has mu.
+	sends sync.Mutex
+	down  *os.File
+
 	mu      sync.Mutex
 	command *exec.Cmd
-	down    *os.File
 	ended   chan struct{} // closed when the process has ended
 	quiet   chan struct{} // closed when it runs no step any more
 	step    stepState
@@ -191,8 +194,11 @@ func (c *child) once() (how activities.HoldResult, again bool, err error) {
 		c.mu.Unlock()
 		return how, false, fmt.Errorf("start the process that computes: %w", err)
 	}
-	c.command, c.down, c.ended, c.quiet, c.step = command, down, ended, make(chan struct{}), stepState{}
+	c.command, c.ended, c.quiet, c.step = command, ended, make(chan struct{}), stepState{}
 	c.mu.Unlock()
+	c.sends.Lock()
+	c.down = down
+	c.sends.Unlock()
 	heard := make(chan struct{})
 	go func() {
 		defer close(heard)
@@ -348,8 +354,8 @@ func (c *child) closeQuiet() {
 
 // tell sends a message. One that does not arrive does no harm: blocks of other runs are taken, or not.
 func (c *child) tell(m downward) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.sends.Lock()
+	defer c.sends.Unlock()
 	if c.down == nil {
 		return
 	}

@@ -135,6 +135,36 @@ func TestFrozenChildIsKilled(t *testing.T) {
 	}
 }
 
+// A session of the SDK's that begins and ends beside leases that are given and expire locks nobody out.
+func TestChildsLocks(t *testing.T) {
+	p, _, _ := scripted(t, "")
+	p.holder.Given = p.child.given
+	p.holder.Computes("q", activities.DeviceInfo{})
+	var done sync.WaitGroup
+	for range 2 {
+		done.Go(func() {
+			for range 2000 {
+				p.child.session(true)
+				p.child.session(false)
+			}
+		})
+		done.Go(func() {
+			for range 2000 {
+				if l, err := p.holder.Acquire(t.Context(), activities.AcquireInput{}); err == nil {
+					_, _ = p.holder.Release(t.Context(), activities.HoldInput{Lease: l.ID})
+				}
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() { done.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "they wait for each other")
+	}
+}
+
 // A worker that stops waits until no step runs any more, and then for the process's end.
 func TestChildDrains(t *testing.T) {
 	p, _, count := scripted(t, `trap 'sleep 0.1; echo "{\"ends\":{\"end\":\"drained\"}}" >&3; touch $0.stopped; exit 0' TERM; `+says("f")+

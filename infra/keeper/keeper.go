@@ -44,7 +44,7 @@ func init() {
 // the command's, or 128 and a signal's number. end ends it all earlier; the keeper then ends as killed. Call
 // command.Wait in both cases.
 func Start(command *exec.Cmd) (end func(), err error) {
-	self, err := executable()
+	self, err := Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}

@@ -20,8 +20,8 @@ func Hide() error {
 	return nil
 }
 
-// executable is this program also where its file was replaced while it ran.
-func executable() (string, error) { return "/proc/self/exe", nil }
+// Executable is this program also where its file was replaced while it ran. It is a path for a process that this one starts.
+func Executable() (string, error) { return "/proc/self/exe", nil }
 
 // intrusive are the capabilities with which a process reads another one that hides. Only root's programs have them;
 // they lose them here, and keep root's other rights.

@@ -10,7 +10,8 @@ import (
 // Hide does nothing here: only Linux lets a process hide its variables from others of the same user.
 func Hide() error { return nil }
 
-func executable() (string, error) { return os.Executable() }
+// Executable is this program.
+func Executable() (string, error) { return os.Executable() }
 
 func confine() error { return nil }
 

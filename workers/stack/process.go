@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/keeper"
 	"github.com/reprise-rl/reprise/workers"
 )
 
@@ -40,7 +41,7 @@ func WithProcess(ctx context.Context, o dev.Options, worker workers.Options, fla
 
 // Child is this program as the process that computes for a worker, which has these arguments.
 func Child(arguments []string, metrics bool, out io.Writer) (*workers.ChildOptions, error) {
-	program, err := os.Executable()
+	program, err := keeper.Executable() // another build has other programs, or another protocol
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
@@ -50,6 +51,7 @@ func Child(arguments []string, metrics bool, out io.Writer) (*workers.ChildOptio
 	}
 	return &workers.ChildOptions{Out: out, Command: func() *exec.Cmd {
 		c := exec.Command(program, arguments...)
+		c.Args[0] = os.Args[0]
 		c.Stdout, c.Stderr = os.Stdout, os.Stderr
 		return c
 	}}, nil
