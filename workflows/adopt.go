@@ -57,7 +57,7 @@ func (t *train) validAdopt(_ workflow.Context, a Adopt) error {
 // snapshotAhead says when the iteration that runs will have ended with a snapshot, so that
 // an adoption follows it; "" where it does not run, or has none.
 func (t *train) snapshotAhead() string {
-	if t.Current == nil || t.wanted != "" || t.Paused || !t.due(t.Next).Snapshot {
+	if t.Current == nil || t.wait.Wanted != "" || t.Paused || !t.due(t.Next).Snapshot {
 		return ""
 	}
 	return fmt.Sprintf("when iteration %d has ended with a snapshot, ", t.Next)

@@ -133,10 +133,10 @@ func (t *train) status() Status {
 
 // waiting is what the workflow waits for, nil while it does not.
 func (t *train) waiting() *Waiting {
-	if t.wanted == "" {
+	w := new(t.wait)
+	if w.Wanted == "" {
 		return nil
 	}
-	w := &Waiting{Wanted: t.wanted, Present: t.present, Busy: t.inLine.Busy, Place: t.inLine.Place, Of: t.inLine.Of}
 	if p := t.programs; p != nil {
 		w.Programs, w.Reason = p.Programs, p.reason
 	}

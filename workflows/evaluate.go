@@ -112,7 +112,7 @@ func (t *train) evaluateAlone(ctx workflow.Context, id string) error {
 		return err
 	}
 	t.show(ctx, askingForDevice)
-	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, t.commanded(), t.waits(ctx))
+	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, t.commanded(), t.inLine(ctx))
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ type lease struct {
 }
 
 // openLease waits in line for a device.
-func (w *Workflows) openLease(ctx workflow.Context, fingerprint string, commanded func() bool, tell waiting) (given, error) {
+func (w *Workflows) openLease(ctx workflow.Context, fingerprint string, commanded func() bool, run inLine) (given, error) {
 	var there present
 	wait := leaseWait
 	for {
@@ -48,8 +48,8 @@ func (w *Workflows) openLease(ctx workflow.Context, fingerprint string, commande
 			}
 			came, err := workflow.AwaitWithTimeout(ctx, wait, func() bool { return answer.IsReady() || left(ctx, commanded) != nil })
 			if err == nil && !came {
-				tell.begins()
-				there.ask(ctx, fingerprint, func() bool { return answer.IsReady() || commanded() }, tell)
+				run.begins()
+				there.ask(ctx, fingerprint, func() bool { return answer.IsReady() || commanded() }, run)
 				wait = min(wait*2, sessionWaitMax)
 			}
 		}
@@ -57,9 +57,9 @@ func (w *Workflows) openLease(ctx workflow.Context, fingerprint string, commande
 		if err := answer.Get(ctx, &got); err == nil {
 			return w.hold(ctx, got), nil
 		}
-		tell.begins()
+		run.begins()
 		// Nobody who serves the line has refused for good: what answers is a worker that stops, or of another build.
-		there.ask(ctx, fingerprint, commanded, tell)
+		there.ask(ctx, fingerprint, commanded, run)
 		if _, err := workflow.AwaitWithTimeout(ctx, wait, func() bool { return left(ctx, commanded) != nil }); err != nil {
 			return nil, err
 		}

@@ -54,7 +54,7 @@ func (t *train) otherPrograms(ctx workflow.Context, err error) bool {
 // that the worker serves others.
 func (t *train) awaitPrograms(ctx workflow.Context) error {
 	defer t.waitedSince(ctx, workflow.Now(ctx))
-	t.wanted, t.present = t.Fingerprint, []string{t.Fingerprint}
+	t.wait = Waiting{Wanted: t.Fingerprint, Present: []string{t.Fingerprint}}
 	t.show(ctx, waitingForPrograms)
 	_, err := workflow.AwaitWithTimeout(ctx, t.programs.wait, func() bool { return t.Paused || t.adopts() })
 	return err

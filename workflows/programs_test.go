@@ -63,7 +63,7 @@ func TestSamePrograms(t *testing.T) {
 }
 
 func TestDetailsShowPrograms(t *testing.T) {
-	r := &train{programs: &wrongPrograms{reason: "programs a differ"}, wanted: testPrint}
+	r := &train{programs: &wrongPrograms{reason: "programs a differ"}, wait: Waiting{Wanted: testPrint}}
 	r.programs.Programs = []activities.OtherProgram{{Name: "a", Recorded: "1", Present: "3"}}
 	require.Contains(t, r.details(), "| a | `1` | `3` |")
 }

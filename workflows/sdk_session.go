@@ -17,7 +17,7 @@ type sdkSession struct {
 }
 
 // openSDKSession opens a session, trying so long as none is there.
-func (w *Workflows) openSDKSession(ctx workflow.Context, fingerprint string, commanded func() bool, tell waiting) (given, error) {
+func (w *Workflows) openSDKSession(ctx workflow.Context, fingerprint string, commanded func() bool, run inLine) (given, error) {
 	var there present
 	for wait := sessionWait; ; wait = min(wait*2, sessionWaitMax) {
 		if err := ctx.Err(); err != nil {
@@ -36,7 +36,7 @@ func (w *Workflows) openSDKSession(ctx workflow.Context, fingerprint string, com
 		if commanded() {
 			return nil, errCommanded
 		}
-		there.ask(ctx, fingerprint, commanded, tell)
+		there.ask(ctx, fingerprint, commanded, run)
 	}
 }
 

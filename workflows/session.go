@@ -35,22 +35,22 @@ const tooLong = "TemporalTimeout:StartToClose"
 // continue as new.
 var errLongHistory = errors.New("the history is long")
 
-// waiting is told of a wait for a device.
-type waiting struct {
-	// begins is called when the wait has become one.
+// inLine is told of a run that stands in line for a device.
+type inLine struct {
+	// begins is called when it has to wait.
 	begins func()
-	// tell is called with what is known of it.
-	tell func(Waiting)
+	// told is called with what is known of the wait.
+	told func(Waiting)
 }
 
 // openDevice is openSession by a lease, or by a session of the SDK.
-type openDevice func(ctx workflow.Context, fingerprint string, commanded func() bool, tell waiting) (given, error)
+type openDevice func(ctx workflow.Context, fingerprint string, commanded func() bool, run inLine) (given, error)
 
 // present are the fingerprints that were there when a run asked.
 type present []string
 
 // ask asks what devices there are, and tells it.
-func (p *present) ask(ctx workflow.Context, fingerprint string, commanded func() bool, tell waiting) {
+func (p *present) ask(ctx workflow.Context, fingerprint string, commanded func() bool, run inLine) {
 	w := Waiting{Wanted: fingerprint}
 	if info, err := describe(ctx, describeWait, commanded); err == nil {
 		if !slices.Contains(*p, info.Fingerprint) {
@@ -63,7 +63,7 @@ func (p *present) ask(ctx workflow.Context, fingerprint string, commanded func()
 		}
 	}
 	w.Present = *p
-	tell.tell(w)
+	run.told(w)
 }
 
 // session is the time in which a run has a device. It has it by a lease or, in runs of earlier builds, by a session of the SDK.
@@ -130,14 +130,14 @@ func describe(ctx workflow.Context, wait time.Duration, commanded func() bool) (
 // openSession waits for a device with the fingerprint, without limit. While it waits, it tells from time to time what is
 // there. It fails only when the workflow is cancelled, with errLongHistory, or with errCommanded when commanded says so.
 func (w *Workflows) openSession(
-	ctx workflow.Context, fingerprint string, bound int, commanded func() bool, tell waiting,
+	ctx workflow.Context, fingerprint string, bound int, commanded func() bool, run inLine,
 ) (s *session, err error) {
 	var open openDevice = w.openSDKSession
 	if byLease.holds(ctx) {
 		open = w.openLease
 	}
 	s = &session{bound: bound, heartbeat: w.SessionHeartbeat}
-	if s.given, err = open(ctx, fingerprint, commanded, tell); err != nil {
+	if s.given, err = open(ctx, fingerprint, commanded, run); err != nil {
 		return nil, err
 	}
 	s.used.opened = workflow.Now(ctx)

@@ -55,7 +55,7 @@ const (
 func (t *train) show(ctx workflow.Context, phase string) {
 	t.phase = phase
 	if phase != waitingForDevice && t.programs == nil {
-		t.wanted, t.present, t.inLine = "", nil, Waiting{}
+		t.wait = Waiting{}
 	}
 	details := t.details()
 	for _, w := range unheard(ctx) {
@@ -73,14 +73,14 @@ func (t *train) details() string {
 	}
 	if w := t.waiting(); w != nil && w.Reason != "" {
 		w.showPrograms(&b)
-	} else if w != nil && slices.Contains(t.present, t.wanted) {
+	} else if w != nil && slices.Contains(w.Present, w.Wanted) {
 		fmt.Fprintf(&b, "Waiting: %s.\n\n", w.InLine())
 	} else if w != nil {
 		there := "none"
-		if len(t.present) > 0 {
-			there = "`" + strings.Join(t.present, "`, `") + "`"
+		if len(w.Present) > 0 {
+			there = "`" + strings.Join(w.Present, "`, `") + "`"
 		}
-		fmt.Fprintf(&b, "Wanted: a device worker with fingerprint `%s`. There: %s. Start one, or see docs/going-on.md.\n\n", t.wanted, there)
+		fmt.Fprintf(&b, "Wanted: a device worker with fingerprint `%s`. There: %s. Start one, or see docs/going-on.md.\n\n", w.Wanted, there)
 	}
 	if p := t.pausedBy(); p != nil {
 		fmt.Fprintf(&b, "Last error (%s): %s\n\n%s\n\n", p.Kind, p.Error, p.Do)
@@ -187,17 +187,17 @@ func (t *train) attributes(ctx workflow.Context) {
 	upsert(ctx, updates...)
 }
 
-// waits shows a wait for a device, and makes it one that others find, so that it has a place in line.
-func (t *train) waits(ctx workflow.Context) waiting {
-	return waiting{
+// inLine shows a wait for a device, and makes it one that others find, so that it has a place in line.
+func (t *train) inLine(ctx workflow.Context) inLine {
+	return inLine{
 		begins: func() {
 			if t.Attributes && !t.marked {
 				t.marked = true
 				upsert(ctx, attributePhase.ValueSet("waiting"), attributeFingerprint.ValueSet(t.Fingerprint))
 			}
 		},
-		tell: func(w Waiting) {
-			t.wanted, t.present, t.inLine, t.programs = w.Wanted, w.Present, w, nil
+		told: func(w Waiting) {
+			t.wait, t.programs = w, nil
 			t.show(ctx, waitingForDevice)
 		},
 	}

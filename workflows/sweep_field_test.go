@@ -249,12 +249,12 @@ func (f *field) atOnce(more int) {
 
 func (f *field) iterations(ctx workflow.Context, t *train, label string, iterations int) error {
 	if f.waits == label {
-		t.wanted = "f00df00df00d"
+		t.wait.Wanted = "f00df00df00d"
 		t.sweep.waits(ctx, t)
 		if err := workflow.Sleep(ctx, time.Minute); err != nil {
 			return err
 		}
-		t.wanted = ""
+		t.wait.Wanted = ""
 	}
 	if f.pauses == label {
 		if f.begins {

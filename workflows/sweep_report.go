@@ -138,7 +138,7 @@ func (r *reporter) begun(ctx workflow.Context, t *train) {
 
 // waits reports that the run began or ceased to wait for a device.
 func (r *reporter) waits(ctx workflow.Context, t *train) {
-	if r != nil && r.next.Waiting != t.wanted {
+	if r != nil && r.next.Waiting != t.wait.Wanted {
 		r.send(ctx, t)
 	}
 }
@@ -178,7 +178,7 @@ func (r *reporter) flush(ctx workflow.Context) {
 // send has a report sent; changes that come before it leaves are sent with it. If the
 // sweep has ended, the report is dropped and the run continues.
 func (r *reporter) send(ctx workflow.Context, t *train) {
-	r.next.Waiting, r.next.Paused = t.wanted, shortText(t.whyPaused())
+	r.next.Waiting, r.next.Paused = t.wait.Wanted, shortText(t.whyPaused())
 	r.next.LostDevices, r.next.Recomputed = t.LostDevices, t.Recomputed
 	r.due = true
 	if r.sending {

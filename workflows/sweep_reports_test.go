@@ -135,10 +135,10 @@ func TestAwaitedTrialReportsItsBeginning(t *testing.T) {
 	reports := reportsOf(t, TrialOf{Awaited: true}, func(ctx workflow.Context, t *train) {
 		commits(2, time.Minute)(ctx, t)
 		_ = workflow.Sleep(ctx, time.Second)
-		t.wanted = "f00df00df00d"
+		t.wait.Wanted = "f00df00df00d"
 		t.sweep.waits(ctx, t)
 		_ = workflow.Sleep(ctx, time.Second)
-		t.wanted = "f00e"
+		t.wait.Wanted = "f00e"
 		t.sweep.waits(ctx, t)
 		_ = workflow.Sleep(ctx, time.Minute)
 	})

@@ -105,9 +105,7 @@ type train struct {
 	// describing: a command has asked the environments for their descriptions, and waits for the answer.
 	describing bool
 	phase      string
-	wanted     string
-	present    []string
-	inLine     Waiting // what was told of the wait for a device
+	wait       Waiting // for a device; Wanted is "" while there is none
 	marked     bool    // others find that it waits
 	// programs are those of the worker that was tried last, where they are not the run's.
 	programs *wrongPrograms
@@ -346,7 +344,7 @@ func (t *train) chooseDevice(ctx workflow.Context) error {
 		if wait == describeWait {
 			t.show(ctx, "looking for a device")
 		} else {
-			t.wanted = cmp.Or(t.Wants, anyDevice)
+			t.wait.Wanted = cmp.Or(t.Wants, anyDevice)
 			t.show(ctx, waitingForDevice)
 		}
 		info, err := describe(ctx, wait, func() bool { return commanded() && wait > describeWait })
@@ -354,9 +352,9 @@ func (t *train) chooseDevice(ctx workflow.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err == nil && t.Wants != "" && t.Wants != info.Fingerprint:
-			t.wanted = t.Wants
-			if !slices.Contains(t.present, info.Fingerprint) {
-				t.present = append(t.present, info.Fingerprint)
+			t.wait.Wanted = t.Wants
+			if !slices.Contains(t.wait.Present, info.Fingerprint) {
+				t.wait.Present = append(t.wait.Present, info.Fingerprint)
 			}
 			t.show(ctx, waitingForDevice)
 			if _, err := workflow.AwaitWithTimeout(ctx, wait, commanded); err != nil {
@@ -378,7 +376,7 @@ func (t *train) chooseDevice(ctx workflow.Context) error {
 func (t *train) withDevice(ctx workflow.Context) (err error) {
 	t.show(ctx, askingForDevice)
 	asked := workflow.Now(ctx)
-	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, t.commanded(), t.waits(ctx))
+	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, t.commanded(), t.inLine(ctx))
 	t.waitedSince(ctx, asked)
 	t.served(ctx)
 	if err != nil {
