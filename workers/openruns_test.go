@@ -9,12 +9,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers"
@@ -23,12 +21,7 @@ import (
 
 // A run that nobody has a device for is counted as one that waits.
 func TestWaitingRunsAreCounted(t *testing.T) {
-	servers, err := dev.Start(t.Context(), dev.Options{Ephemeral: true})
-	require.NoError(t, err, "this test starts a server: run `make tools`")
-	defer servers.Stop()
-	c, err := client.DialContext(t.Context(), client.Options{HostPort: servers.TemporalAddress(), Namespace: servers.Namespace()})
-	require.NoError(t, err)
-	defer c.Close()
+	servers, c := server(t)
 	spec, err := presets.Read("smoke")
 	require.NoError(t, err)
 	_, err = stack.StartTrain(t.Context(), c, "waits", spec)

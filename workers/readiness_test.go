@@ -22,14 +22,20 @@ import (
 	"github.com/reprise-rl/reprise/workers/health"
 )
 
-// A worker with all roles is ready when its queues are polled, and not while the server is away or while it stops.
-func TestReadiness(t *testing.T) {
+// server is a Temporal server of the test's own, with a connection to it.
+func server(t *testing.T) (*dev.Stack, client.Client) {
 	servers, err := dev.Start(t.Context(), dev.Options{Ephemeral: true})
 	require.NoError(t, err, "this test starts a server: run `make tools`")
-	defer servers.Stop()
+	t.Cleanup(func() { _ = servers.Stop() }) // its data goes with the test
 	c, err := client.DialContext(t.Context(), client.Options{HostPort: servers.TemporalAddress(), Namespace: servers.Namespace()})
 	require.NoError(t, err)
-	defer c.Close()
+	t.Cleanup(c.Close)
+	return servers, c
+}
+
+// A worker with all roles is ready when its queues are polled, and not while the server is away or while it stops.
+func TestReadiness(t *testing.T) {
+	servers, c := server(t)
 	core, logs := observer.New(zapcore.InfoLevel)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
