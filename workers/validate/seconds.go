@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
-	"time"
 
-	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -95,7 +93,7 @@ func SecondsOf(t spec.Train, shape cost.Network, n int, f Figures) Seconds {
 	snapshot := float64(d.Storage.Snapshot) / f.BucketWrite
 	add("snapshot, a share of it", snapshot/float64(t.Snapshot.Every), "bucket")
 
-	found := f.Detection + moreSilence(shape).Seconds()
+	found := f.Detection // whatever the model: what gives leases computes nothing
 	load := float64(d.Storage.Snapshot+d.Memory.Frozen)/f.BucketRead + f.Programs
 	rebuilt := float64(t.Snapshot.Every-1) * update.seconds
 	out.Preempted = Preemption{
@@ -106,13 +104,6 @@ func SecondsOf(t spec.Train, shape cost.Network, n int, f Figures) Seconds {
 		Detection: found, Load: load, Lost: CheckpointEvery * apart / 2, AtMost: CheckpointEvery * apart,
 	}
 	return out
-}
-
-// moreSilence is how much longer a worker of this model may be silent than one of a small model, with
-// the heartbeat of development, with which [Figures.Detection] is measured.
-func moreSilence(shape cost.Network) time.Duration {
-	small := activities.Flags{SessionHeartbeat: 5 * time.Second}
-	return small.ForModel(shape.Parameters()).SessionHeartbeat - small.SessionHeartbeat
 }
 
 // stage is what a number of activities do, one after the other.
