@@ -75,9 +75,9 @@ type stepState struct {
 	Running bool   `json:"running"`
 }
 
-// downward is what it is told: whether a run has its device from now on.
+// downward is what it is told: the run that has its device from now on; "" for none.
 type downward struct {
-	Granted bool `json:"granted"`
+	Run string `json:"run"`
 }
 
 // child keeps the process that computes.
@@ -128,8 +128,8 @@ func (p *process) startChild(ctx context.Context) (info activities.DeviceInfo, e
 }
 
 // given tells the process that a run has its device, until back is called.
-func (c *child) given() (back func()) {
-	c.tell(downward{Granted: true})
+func (c *child) given(run string) (back func()) {
+	c.tell(downward{Run: run})
 	return func() { c.tell(downward{}) }
 }
 

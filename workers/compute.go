@@ -90,7 +90,7 @@ func slotted(o worker.Options, slot worker.SlotSupplier) (worker.Options, error)
 // single blocks of other runs, while nobody has one; and sessions of the SDK's, if outside has room for one. given notes that a
 // run has the device. stepped, where set, is told of each step that begins or has ended.
 func (p *process) compute(ctx context.Context, outside func() (end func(), ok bool), stepped func(step string, running bool)) (
-	queue string, given func() (back func()), err error) {
+	queue string, given func(run string) (back func()), err error) {
 	options := p.Device
 	options.Warn = func(problem string) { p.Logger.Warn(problem) }
 	if p.Faults != nil {
@@ -130,7 +130,10 @@ func (p *process) compute(ctx context.Context, outside func() (end func(), ok bo
 	if err := p.startHelper(o, free, fingerprint); err != nil {
 		return "", nil, err
 	}
-	given = bothUntil(engine.SessionOpened, free.take)
+	given = func(run string) func() {
+		closed, back := engine.SessionOpened(run), free.take()
+		return func() { back(); closed() }
+	}
 	if err := p.serveSessions(o, fingerprint, outside, given); err != nil {
 		return "", nil, err
 	}
@@ -153,7 +156,7 @@ func (p *process) compute(ctx context.Context, outside func() (end func(), ok bo
 		p.metrics.Device(fingerprint, opened.Built, opened.Busy)
 	}
 	p.health.Watch(p.deviceAlive)
-	go standby(ctx, p.Client, p.device, p.Logger)
+	go (&standby{client: p.Client, device: p.device, log: p.Logger, runs: p.Follow, bytes: int64(p.FollowGB * (1 << 30))}).keep(ctx)
 	return queue, given, nil
 }
 
@@ -161,7 +164,8 @@ func (p *process) compute(ctx context.Context, outside func() (end func(), ok bo
 var errLeased = errors.New("the device has a lease: another run has it")
 
 // serveSessions serves the SDK's sessions of runs that earlier builds began, one at a time.
-func (p *process) serveSessions(o worker.Options, fingerprint string, outside func() (end func(), ok bool), given func() func()) error {
+func (p *process) serveSessions(o worker.Options, fingerprint string, outside func() (end func(), ok bool),
+	given func(run string) func()) error {
 	o.EnableSessionWorker = true
 	o.MaxConcurrentSessionExecutionSize = 1
 	// The SDK holds a session by an activity of its own, which runs as long as the session lasts. One that is refused is asked for again.
@@ -174,7 +178,7 @@ func (p *process) serveSessions(o worker.Options, fingerprint string, outside fu
 			return nil, errLeased
 		}
 		defer end()
-		defer given()()
+		defer given(activity.GetInfo(ctx).WorkflowExecution.ID)()
 		return next()
 	}})
 	w := worker.New(p.Client, activities.DeviceQueue(fingerprint), o)

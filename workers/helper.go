@@ -37,16 +37,3 @@ func (s *spare) take() (back func()) {
 	s.Change(func() { s.sessions++ })
 	return func() { s.Change(func() { s.sessions-- }) }
 }
-
-// bothUntil calls first and then second, and the function that it returns calls what second returned
-// and then what first returned.
-func bothUntil(first, second func() (end func())) func() (end func()) {
-	return func() func() {
-		endFirst := first()
-		endSecond := second()
-		return func() {
-			endSecond()
-			endFirst()
-		}
-	}
-}

@@ -37,18 +37,3 @@ func TestSpareIsForOneWhileNoSessionIsOpen(t *testing.T) {
 	s.ReleaseSlot(nil)
 	require.True(t, taken())
 }
-
-// A session that has ended is noted once by each.
-func TestBothUntil(t *testing.T) {
-	var order []string
-	note := func(name string) func() func() {
-		return func() func() {
-			order = append(order, name)
-			return func() { order = append(order, "end "+name) }
-		}
-	}
-	opened := bothUntil(note("a"), note("b"))
-	opened()()
-	opened()()
-	require.Equal(t, []string{"a", "b", "end b", "end a", "a", "b", "end b", "end a"}, order)
-}

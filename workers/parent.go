@@ -95,7 +95,7 @@ func (c *Parent) watch(ctx context.Context, alive func() error) {
 }
 
 // listen takes what the parent tells. When it is gone, this process ends at once: nobody may compute for a lease that nobody holds.
-func (c *Parent) listen(given func() (back func())) {
+func (c *Parent) listen(given func(run string) (back func())) {
 	var back func()
 	for lines := json.NewDecoder(c.down); ; {
 		var m downward
@@ -104,14 +104,14 @@ func (c *Parent) listen(given func() (back func())) {
 			os.Exit(1)
 		}
 		c.mu.Lock()
-		c.granted = m.Granted
+		c.granted = m.Run != ""
 		c.mu.Unlock()
 		if back != nil {
 			back()
 			back = nil
 		}
-		if m.Granted {
-			back = given()
+		if m.Run != "" {
+			back = given(m.Run)
 		}
 	}
 }

@@ -1,52 +1,140 @@
 package workers
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.uber.org/zap"
 
 	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/infra/store"
 )
 
 const (
-	standbyFirst = 2 * time.Second
-	standbyEvery = 20 * time.Second
-	// standbyRuns bounds the runs one look prepares for.
+	// standbyEvery is the time between two looks at what other runs have committed. Each prepareEvery-th look is also for their
+	// programs.
+	standbyEvery = 2 * time.Second
+	prepareEvery = 10
+	// standbyRuns bounds the runs one look is for.
 	standbyRuns = 8
 )
 
-// standby compiles, while the device is idle, the programs of the running runs that this
-// device may have to take over. XLA's executables cannot be stored, and a preempted run
-// should not wait for the compiler. It finds them by the search attribute
-// RepriseFingerprint; if that is not registered, a run compiles when it comes.
-func standby(ctx context.Context, c client.Client, d *device.Device, logger *zap.Logger) {
+// standby does, while no run has the device, what a run would wait for that comes here: it compiles the programs of the running
+// runs of its fingerprint, and keeps the newest weights of some of them. It finds them by the search attribute
+// RepriseFingerprint; if that is not registered, a run compiles and loads when it comes.
+type standby struct {
+	client client.Client
+	device *device.Device
+	log    *zap.Logger
+	runs   int   // are followed
+	bytes  int64 // those may take; 0: the device decides
+	// seen is what was committed of the followed runs at the last look.
+	seen map[string]int64
+	// told are the runs of which somebody reads in the log that they are followed, or why not.
+	told map[string]string
+}
+
+// keep looks until the context ends.
+func (s *standby) keep(ctx context.Context) {
+	s.seen, s.told = map[string]int64{}, map[string]string{}
 	query := fmt.Sprintf("WorkflowType = 'Train' AND ExecutionStatus = 'Running' AND RepriseFingerprint = '%s'",
-		d.Engine.Info().Fingerprint)
-	for wait := standbyFirst; ; wait = standbyEvery {
+		s.device.Engine.Info().Fingerprint)
+	for look := 0; ; look++ {
 		select {
-		case <-time.After(wait):
+		case <-time.After(standbyEvery):
 		case <-ctx.Done():
 			return
 		}
-		listed, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: standbyRuns})
+		prepare := look%prepareEvery == 0
+		if !prepare && s.runs == 0 || s.device.Engine.Taken() {
+			continue
+		}
+		listed, err := s.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: standbyRuns})
 		if err != nil {
 			continue // not registered, or the server is away: a run compiles when it comes
 		}
-		d.Engine.BeginScan()
-		for _, e := range listed.GetExecutions() {
-			run := e.GetExecution().GetWorkflowId()
-			begin := time.Now()
-			compiled, err := d.Engine.Prepare(ctx, d, run)
-			switch {
-			case err != nil && ctx.Err() == nil:
-				logger.Debug("could not prepare for a run", zap.String("run", run), zap.Error(err))
-			case compiled:
-				logger.Info("programs of a run are ready, should it come here", zap.String("run", run), zap.Duration("took", time.Since(begin)))
-			}
+		runs := listed.GetExecutions()
+		slices.SortFunc(runs, func(a, b *workflowpb.WorkflowExecutionInfo) int { // the one that has run for longest comes first
+			return cmp.Or(a.GetStartTime().AsTime().Compare(b.GetStartTime().AsTime()),
+				cmp.Compare(a.GetExecution().GetWorkflowId(), b.GetExecution().GetWorkflowId()))
+		})
+		s.follow(ctx, runs[:min(s.runs, len(runs))])
+		if prepare {
+			s.prepare(ctx, runs)
 		}
 	}
+}
+
+// prepare compiles the programs of runs.
+func (s *standby) prepare(ctx context.Context, runs []*workflowpb.WorkflowExecutionInfo) {
+	s.device.Engine.BeginScan()
+	for _, e := range runs {
+		run, begin := e.GetExecution().GetWorkflowId(), time.Now()
+		compiled, err := s.device.Engine.Prepare(ctx, s.device, run)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			s.log.Debug("could not prepare for a run", zap.String("run", run), zap.Error(err))
+		case compiled:
+			s.log.Info("programs of a run are ready, should it come here", zap.String("run", run), zap.Duration("took", time.Since(begin)))
+		}
+	}
+}
+
+// follow brings the weights of runs up to date that have committed something since the last look.
+func (s *standby) follow(ctx context.Context, runs []*workflowpb.WorkflowExecutionInfo) {
+	ids := make([]string, len(runs))
+	for i, e := range runs {
+		ids[i] = e.GetExecution().GetWorkflowId()
+	}
+	s.device.Engine.Follows(ids)
+	for i, e := range runs {
+		run := ids[i]
+		committed := committedBy(e)
+		if before, ok := s.seen[run]; committed == 0 || ok && before == committed {
+			continue
+		}
+		got, ok, err := s.device.Follow(ctx, run, s.bytes)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, store.ErrNotFound):
+		case err != nil:
+			s.seen[run] = committed // else each look would fail so
+			s.tell(run, "the weights of a run are not kept here, should it come", zap.Error(err))
+		case ok:
+			if got.Version == got.Committed {
+				s.seen[run] = committed
+			}
+			s.tell(run, "the weights of a run are kept here, should it come", zap.Int("version", got.Version), zap.Duration("took", got.Took))
+		default: // a run has the device, or somebody helps another one: what is in memory may be gone
+			delete(s.seen, run)
+		}
+	}
+}
+
+// committedBy is how many iterations a run has committed, by its search attribute; 0 if that is not there.
+func committedBy(e *workflowpb.WorkflowExecutionInfo) (n int64) {
+	if p, ok := e.GetSearchAttributes().GetIndexedFields()["RepriseIteration"]; ok {
+		// Search attributes are never encoded. One of another type is not ours, and leaves n as it is.
+		_ = converter.GetDefaultDataConverter().FromPayload(p, &n)
+	}
+	return n
+}
+
+// tell says something of a run once.
+func (s *standby) tell(run, text string, more ...zap.Field) {
+	level := s.log.Debug
+	if s.told[run] != text {
+		level = s.log.Info
+	}
+	s.told[run] = text
+	level(text, append([]zap.Field{zap.String("run", run)}, more...)...)
 }

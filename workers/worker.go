@@ -98,6 +98,10 @@ type Options struct {
 	// PriceHour is the price of an hour of the device, in the user's own currency; 0: not
 	// known.
 	PriceHour float64
+	// Follow is the number of runs whose newest weights an idle device worker keeps, and FollowGB how many GiB those may take; 0 is
+	// half of the device's memory. See device.Device.Follow.
+	Follow   int
+	FollowGB float64
 	// Child, where set, is how a process of its own is started that computes for this one, which then opens no device.
 	Child *ChildOptions
 	// Parent, where set, is this process's connection to the one that started it: it computes for that one.
@@ -146,6 +150,9 @@ func (o Options) Check() error {
 	}
 	if err := notices.Check(o.Notices); err != nil {
 		return fmt.Errorf("--notices: %w", err)
+	}
+	if o.Follow < 0 || !(o.FollowGB >= 0) || math.IsInf(o.FollowGB, 0) {
+		return fmt.Errorf("--follow is %d and --follow-gb %g: neither can be negative", o.Follow, o.FollowGB)
 	}
 	if o.MetricsRuns < 0 {
 		return fmt.Errorf("--metrics-runs is %d: it cannot be negative", o.MetricsRuns)

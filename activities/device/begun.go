@@ -75,10 +75,10 @@ func (e *Engine) remember(k updateKey, r activities.UpdateResult) {
 }
 
 // dropBegun gives up the update that was begun, if there is one.
-func (e *Engine) dropBegun() {
-	if e.begun != nil {
-		e.begun.free()
-		e.begun = nil
+func (h *held) dropBegun() {
+	if h.begun != nil {
+		h.begun.free()
+		h.begun = nil
 	}
 }
 

@@ -55,7 +55,7 @@ func (d *Device) help(ctx context.Context, in activities.BlockInput) (_ activiti
 
 // acquireFree is acquire for a block of a run that has no session here. It waits for nobody.
 func (e *Engine) acquireFree(ctx context.Context, run activities.Run) (release func(), waited time.Duration, err error) {
-	if e.sessions.Load() > 0 {
+	if e.Taken() {
 		return nil, 0, fmt.Errorf("a run has a session here: %w", activities.ErrNotFree)
 	}
 	select {
@@ -67,11 +67,17 @@ func (e *Engine) acquireFree(ctx context.Context, run activities.Run) (release f
 	return release, 0, err
 }
 
-// SessionOpened notes that a run has a session on this worker, until closed is called.
-func (e *Engine) SessionOpened() (closed func()) {
+// SessionOpened notes that a run has this device, until closed is called. What is done for another run ahead of time ends.
+func (e *Engine) SessionOpened(run string) (closed func()) {
 	e.sessions.Add(1)
+	if f := e.following.Load(); f != nil && f.run != run {
+		f.stop()
+	}
 	return func() { e.sessions.Add(-1) }
 }
+
+// Taken tells that a run has this device.
+func (e *Engine) Taken() bool { return e.sessions.Load() > 0 }
 
 // block samples a block's rows by a policy.
 func (w *work) block(ctx context.Context, s store.Store, policy *model.State, in activities.BlockInput) (activities.BlockResult, error) {

@@ -112,7 +112,7 @@ func TestHelpIsRefused(t *testing.T) {
 	}
 	same := func(*activities.BlockInput) {}
 
-	closed := free.SessionOpened()
+	closed := free.SessionOpened("another")
 	refuses(activities.ErrNotFree, same)
 	closed()
 	release, _, err := free.acquire(t.Context(), activities.Run{ID: "somebody else"})

@@ -38,6 +38,7 @@ type work struct {
 	measured activities.Telemetry
 	start    time.Time
 	built    model.Built // by the device before
+	yields   func() bool // where set, tells that somebody else needs the device: see bound
 }
 
 // begin takes the lease and reads the run's context. The caller ends it with done, which

@@ -42,23 +42,16 @@ type Engine struct {
 	ended    atomic.Pointer[Ending]
 	still    atomic.Pointer[standstill] // nil while the device makes progress
 
+	following atomic.Pointer[following] // the run whose weights are brought up to date now
+
 	// The following fields belong to the holder of the lease.
-	owner       activities.Run // whose policy is in memory; two of one id may differ in spec and base
-	state       *model.State
-	second      *model.State // the critic or the process reward model; nil without
-	fingerprint string       // fingerprint of both
-	reference   *model.State // parameters alone; nil until it is needed
-	referenceOf string       // digest of the manifest whose snapshot it is; empty: version 0
-	frozen      *frozenBase  // below adapters; nil until it is needed
-	programs    map[programsKey]*cachedPrograms
-	damaged     map[string]int       // folders of snapshots, and how often one could not be read
-	own         map[programsKey]bool // the programs of the run whose policy is in memory
-	uses        int                  // counts the uses of programs
-	updates     map[updateKey]activities.UpdateResult
-	begun       *begunUpdate // of the state in memory; nil without
-	kept        *keptRollout // between the turns of a rollout; nil without
-	sampler     *sampler     // of another worker's version; nil without
-	unclear     unclear
+	held                             // of the run that has computed last, or is followed
+	aside    map[activities.Run]held // of other runs that are followed: see Device.Follow
+	follows  map[string]bool         // the ids of the runs that are followed: see Device.Follow
+	programs map[programsKey]*cachedPrograms
+	uses     int            // counts the uses of programs
+	damaged  map[string]int // folders of snapshots, and how often one could not be read
+	unclear  unclear
 }
 
 // NewEngine makes the memory of a device worker around its open device.
@@ -73,8 +66,9 @@ func NewEngine(device *model.Device) (*Engine, error) {
 		info:     activities.DeviceInfo{Fingerprint: fingerprint.ID(), Fields: fields},
 		memory:   device.Memory(),
 		lease:    make(chan struct{}, 1),
-		programs: map[programsKey]*cachedPrograms{}, own: map[programsKey]bool{},
-		updates: map[updateKey]activities.UpdateResult{},
+		programs: map[programsKey]*cachedPrograms{},
+		held:     newHeld(),
+		aside:    map[activities.Run]held{},
 	}
 	e.lease <- struct{}{}
 	return e, nil
@@ -123,10 +117,7 @@ func (e *Engine) leased(ctx context.Context, run activities.Run) (release func()
 		release()
 		return nil, err
 	}
-	if e.owner != run {
-		e.forget()
-		e.owner = run
-	}
+	e.turnTo(run, false)
 	free, watched := release, e.watchdog(stepOf(ctx), boundOf(ctx))
 	release = func() { watched(); free() }
 	if e.Watch != nil {

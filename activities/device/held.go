@@ -9,6 +9,28 @@ import (
 	"github.com/reprise-rl/reprise/model/xla/failure"
 )
 
+// held is what the memory of a device has of one run.
+type held struct {
+	owner       activities.Run // whose policy it is; two of one id may differ in spec and base
+	state       *model.State
+	second      *model.State         // the critic or the process reward model; nil without
+	fingerprint string               // fingerprint of both
+	reference   *model.State         // parameters alone; nil until it is needed
+	referenceOf string               // digest of the manifest whose snapshot it is; empty: version 0
+	frozen      *frozenBase          // below adapters; nil until it is needed
+	followed    followed             // zero of a run that is not followed
+	bytes       int64                // an estimate of what its weights need, of a run that is followed
+	own         map[programsKey]bool // the run's programs
+	updates     map[updateKey]activities.UpdateResult
+	begun       *begunUpdate // of the state in memory; nil without
+	kept        *keptRollout // between the turns of a rollout; nil without
+	sampler     *sampler     // of another worker's version; nil without
+}
+
+func newHeld() held {
+	return held{own: map[programsKey]bool{}, updates: map[updateKey]activities.UpdateResult{}}
+}
+
 // sampler is what another worker published of a version, in this one's memory.
 type sampler struct {
 	fingerprint string // model.Sampler.Fingerprint
@@ -75,26 +97,26 @@ func (e *Engine) dropAll() {
 }
 
 // dropReference gives up the reference.
-func (e *Engine) dropReference() {
-	if e.reference != nil {
-		e.reference.Free()
-		e.reference, e.referenceOf = nil, ""
+func (h *held) dropReference() {
+	if h.reference != nil {
+		h.reference.Free()
+		h.reference, h.referenceOf = nil, ""
 	}
 }
 
 // dropSampler frees what another worker published.
-func (e *Engine) dropSampler() {
-	if e.sampler != nil {
-		e.sampler.policy.Free()
-		e.sampler = nil
+func (h *held) dropSampler() {
+	if h.sampler != nil {
+		h.sampler.policy.Free()
+		h.sampler = nil
 	}
 }
 
 // dropFrozen gives up the frozen base model. States that are over it keep its memory.
-func (e *Engine) dropFrozen() {
-	if e.frozen != nil {
-		e.frozen.Free()
-		e.frozen = nil
+func (h *held) dropFrozen() {
+	if h.frozen != nil {
+		h.frozen.Free()
+		h.frozen = nil
 	}
 }
 
@@ -120,19 +142,47 @@ func (e *Engine) abandon(err error) bool {
 	return true
 }
 
-// forget frees the policy in memory.
-func (e *Engine) forget() {
-	e.dropSampler()
-	e.dropBegun()
-	e.dropKept()
-	for _, s := range []*model.State{e.state, e.second, e.reference} {
+// free frees what the device has of it.
+func (h *held) free() {
+	h.dropSampler()
+	h.dropBegun()
+	h.dropKept()
+	for _, s := range []*model.State{h.state, h.second, h.reference} {
 		if s != nil {
 			s.Free()
 		}
 	}
-	e.dropFrozen()
-	e.state, e.second, e.reference, e.fingerprint, e.owner = nil, nil, nil, "", activities.Run{}
-	clear(e.updates)
-	clear(e.own)
+	h.dropFrozen()
+}
+
+// forget frees the policy in memory.
+func (e *Engine) forget() {
+	e.free()
+	e.held = newHeld()
 	e.trim(maxPrograms)
+}
+
+// turnTo makes the memory that of a run: what is there of the run already, or nothing. What is there of other runs is freed; but
+// ahead, for a run that nobody asks for yet, those that are followed too stay.
+func (e *Engine) turnTo(run activities.Run, ahead bool) {
+	if e.owner != run {
+		if e.fingerprint != "" && ahead && e.follows[e.owner.ID] {
+			e.dropSampler()
+			e.dropKept()
+			e.aside[e.owner], e.held = e.held, newHeld()
+		} else {
+			e.forget()
+		}
+		e.owner = run
+		if there, ok := e.aside[run]; ok {
+			e.held = there
+			delete(e.aside, run)
+		}
+	}
+	for other, there := range e.aside {
+		if !ahead || !e.follows[other.ID] {
+			there.free()
+			delete(e.aside, other)
+		}
+	}
 }

@@ -35,14 +35,14 @@ type keptPiece struct {
 }
 
 // dropKept frees the keys and values that are kept between turns.
-func (e *Engine) dropKept() {
-	if e.kept == nil {
+func (h *held) dropKept() {
+	if h.kept == nil {
 		return
 	}
-	for _, piece := range e.kept.pieces {
+	for _, piece := range h.kept.pieces {
 		piece.values.Free()
 	}
-	e.kept = nil
+	h.kept = nil
 }
 
 // dropKeptPiece frees those of a piece.

@@ -88,7 +88,7 @@ func (e *Engine) room(rc *run.Context, run activities.Run) bool {
 	}
 	recent := 0
 	for key, p := range e.programs {
-		if p.scan == e.scan.Load() || e.own[key] {
+		if p.scan == e.scan.Load() || e.owned(key) {
 			recent++
 		}
 	}

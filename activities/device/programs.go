@@ -86,16 +86,29 @@ func (e *Engine) use(key programsKey) bool {
 	return ok
 }
 
+// owned tells whether programs are of a run whose policy is in memory.
+func (e *Engine) owned(key programsKey) bool {
+	for _, h := range e.aside {
+		if h.own[key] {
+			return true
+		}
+	}
+	return e.own[key]
+}
+
 // trim frees the least recently used programs until a number is left, except the programs
-// of the run whose policy is in memory.
+// of the runs whose policies are in memory.
 func (e *Engine) trim(most int) {
-	for len(e.programs) > max(most, len(e.own)) {
+	for len(e.programs) > most {
 		var oldest programsKey
 		first := math.MaxInt
 		for key, p := range e.programs {
-			if p.used < first && !e.own[key] { // no two are equal
+			if p.used < first && !e.owned(key) { // no two are equal
 				oldest, first = key, p.used
 			}
+		}
+		if first == math.MaxInt {
+			return
 		}
 		e.programs[oldest].Free()
 		delete(e.programs, oldest)

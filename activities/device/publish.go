@@ -58,7 +58,9 @@ func (w *work) sampler(ctx context.Context, s store.Store, in activities.BlockIn
 		return e.sampler.policy, nil
 	}
 	known := e.sampler != nil // its programs were checked before it was loaded
-	e.hold(nil, nil)
+	if e.dropSampler(); !e.follows[of.ID] {
+		e.drop()
+	}
 	if !known {
 		if err := w.samplerPrograms(ctx, of, in.Programs); err != nil {
 			return nil, err

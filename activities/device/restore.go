@@ -21,12 +21,17 @@ import (
 // are over or at the end of a piece of an update; the next one continues from there.
 func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ activities.RestoreResult, err error) {
 	defer run.Edge(ctx, &err, "restore version %d of run %s", in.Version.Version, in.Version.Run.ID)
-	run := in.Version.Run
-	w, done, err := d.begin(ctx, run)
+	w, done, err := d.begin(ctx, in.Version.Run)
 	if err != nil {
 		return activities.RestoreResult{}, err
 	}
 	defer done(&err)
+	return d.restore(ctx, w, in)
+}
+
+// restore is Restore for who has the device.
+func (d *Device) restore(ctx context.Context, w *work, in activities.RestoreInput) (_ activities.RestoreResult, err error) {
+	run := in.Version.Run
 	out := activities.RestoreResult{Load: machineLoad()}
 	if out.Programs, err = w.lower(run); err != nil {
 		return activities.RestoreResult{}, err

@@ -66,8 +66,9 @@ func (w *work) countAgain(in activities.UpdateInput, r activities.UpdateResult, 
 // bound is where a piece of an update ends: after so many rows, or with the first
 // micro-batch after a time. 0 is no bound. A piece has at least one micro-batch.
 type bound struct {
-	rows  int
-	until time.Time
+	rows   int
+	until  time.Time
+	yields func() bool // where set, tells that somebody else needs the device
 }
 
 // bound is that of a piece of an update that is made now.
@@ -75,12 +76,12 @@ func (w *work) bound(maxSeconds int) bound {
 	if maxSeconds <= 0 {
 		return bound{}
 	}
-	return bound{rows: w.Train.Limits.UpdateRows, until: time.Now().Add(time.Duration(maxSeconds) * time.Second)}
+	return bound{rows: w.Train.Limits.UpdateRows, until: time.Now().Add(time.Duration(maxSeconds) * time.Second), yields: w.yields}
 }
 
 // reached says whether a piece ends after so many rows.
 func (b bound) reached(rows int) bool {
-	return b.rows > 0 && rows >= b.rows || !b.until.IsZero() && time.Now().After(b.until)
+	return b.rows > 0 && rows >= b.rows || !b.until.IsZero() && time.Now().After(b.until) || b.yields != nil && b.yields()
 }
 
 // apply continues an update, from what is in memory of it to its end or to the bound. The

@@ -49,9 +49,37 @@ func gone(t *testing.T, pid int) {
 	})
 }
 
+// restores are what the restores of a workflow have answered, in their order.
+func (l *lane) restores(id string) (out []activities.RestoreResult) {
+	l.t.Helper()
+	scheduled := map[int64]bool{}
+	events := l.client.GetWorkflowHistory(l.t.Context(), id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		require.NoError(l.t, err)
+		if a := e.GetActivityTaskScheduledEventAttributes(); a != nil && a.ActivityType.Name == steps.Restore.Name {
+			scheduled[e.EventId] = true
+		}
+		if a := e.GetActivityTaskCompletedEventAttributes(); a != nil && scheduled[a.ScheduledEventId] {
+			var r activities.RestoreResult
+			require.NoError(l.t, converter.GetDefaultDataConverter().FromPayloads(a.Result, &r))
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// werePresent tells of each restore whether the weights were there already.
+func werePresent(restores []activities.RestoreResult) (out []bool) {
+	for _, r := range restores {
+		out = append(out, r.Resident)
+	}
+	return out
+}
+
 // TestChaosLease kills what computes in an update: the run knows at once, with the signal, and the worker starts a new process. Then
-// it freezes the worker that has the lease, both processes, until another one has the run: the one that wakes up ends its lease,
-// and has written nothing that the other would not. At last the worker of the run is told to stop. The run has the bytes of one
+// it freezes the worker that has the lease, both processes, until another one has the run, which has followed it, and so loads
+// nothing: the one that wakes up ends its lease, and has written nothing that the other would not. At last the worker of the run is told to stop. The run has the bytes of one
 // that nothing happened to.
 func TestChaosLease(t *testing.T) {
 	beside(t)
@@ -74,7 +102,7 @@ func TestChaosLease(t *testing.T) {
 
 	first.says(t, "Update#1/stall:20000/1 stalls", patience)
 	second := l.worker(workerOptions{trace: true, heartbeat: "4s"})
-	second.says(t, "worker serves", patience)
+	second.says(t, "the weights of a run are kept here", patience)
 	for _, pid := range []int{first.pid, again} {
 		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
 	}
@@ -105,6 +133,11 @@ func TestChaosLease(t *testing.T) {
 		require.Equal(t, 2, last.LostDevices)
 	}
 	l.isAs(chaosRun, want)
+	restores := l.restores(chaosRun)
+	t.Log("the weights were there already, restore by restore:", werePresent(restores))
+	if len(ends) == 3 { // else the machine was so busy that a lease more was lost
+		require.Equal(t, []bool{false, false, true}, werePresent(restores), "the other worker had followed the run")
+	}
 
 	// What computes ends with its worker.
 	child := first.computes()

@@ -36,7 +36,7 @@ type Holder struct {
 	// Line, where set, gives the runs that stand in line for a device with a fingerprint, the first one first.
 	Line func(ctx context.Context, fingerprint string) []string
 	// Given, where set, is told that a run has the device, until the function that it returns is called.
-	Given func() (back func())
+	Given func(run string) (back func())
 
 	worker, queue string
 	beats         Beat
@@ -136,7 +136,7 @@ func (h *Holder) Acquire(_ context.Context, in activities.AcquireInput) (l activ
 		}
 		g := &grant{id: uuid.NewString(), run: in.Run, back: func() {}, end: make(chan activities.HoldResult, 1)}
 		if h.Given != nil {
-			g.back = h.Given()
+			g.back = h.Given(in.Run)
 		}
 		g.expires = time.AfterFunc(h.unheld, func() {
 			h.Slot.Change(func() {

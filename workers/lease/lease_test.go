@@ -73,7 +73,7 @@ func hold(t *testing.T, h *Holder, l activities.Lease) (end func() activities.Ho
 func TestOneRunAtATime(t *testing.T) {
 	h := holder()
 	var has []string
-	h.Given = func() func() {
+	h.Given = func(string) func() {
 		has = append(has, "a run")
 		return func() { has = append(has, "nobody") }
 	}

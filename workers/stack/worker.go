@@ -22,6 +22,8 @@ func AddWorkerFlags(f *pflag.FlagSet, o *workers.Options, heartbeat time.Duratio
 	f.DurationVar(&o.SessionHeartbeat, "session-heartbeat", heartbeat, "silence after which a device worker's lease is lost; it must outlast a restart of the server")
 	f.DurationVar(&o.Grace, "grace", 25*time.Second, "how long the running step may finish after SIGTERM, SIGUSR1 or a notice")
 	f.StringVar(&o.Notices, "notices", "", "the `cloud` whose notices that this machine ends drain the worker: auto, aws, gcp, azure or none (default: auto for reprise worker, else none)")
+	f.IntVar(&o.Follow, "follow", 1, "how many `runs` of its fingerprint a device worker without a run follows: it keeps their newest weights, so that a run that loses its worker continues here at once (0: none)")
+	f.Float64Var(&o.FollowGB, "follow-gb", 0, "how many `GiB` of the device the weights of the runs that it follows may take (0: half of its memory)")
 	f.IntVar(&o.HostSlots, "host-slots", 8, "host activities at once")
 	f.Float64Var(&o.HostRate, "host-rate", 0, "host activities that begin in a second (0: no limit)")
 	f.StringArrayVar(&o.EnvProcesses, "env-process", nil, "`NAME=COMMAND` that starts a process of a foreign environment, for the host role; may be repeated")
