@@ -14,7 +14,6 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
-	"go.temporal.io/sdk/workflow"
 	"go.uber.org/zap"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -87,6 +86,9 @@ type Options struct {
 	// EnvFile, if set, is a file of more environments that the host role serves: see ReadEnvFile. It is
 	// read again for each request, so that environments can be added while the worker runs.
 	EnvFile string
+	// Deployment and Build name the Worker Deployment Version of the process's decisions and of its steps of a host: see
+	// versioning. Both are empty in a process that is unversioned.
+	Deployment, Build string
 	// MetricsListen, if set, is the host:port at which Prometheus reads this
 	// process's metrics: see telemetry.Listen.
 	MetricsListen string
@@ -153,6 +155,9 @@ func (o Options) Check() error {
 	}
 	if o.Follow < 0 || !(o.FollowGB >= 0) || math.IsInf(o.FollowGB, 0) {
 		return fmt.Errorf("--follow is %d and --follow-gb %g: neither can be negative", o.Follow, o.FollowGB)
+	}
+	if err := o.checkVersion(); err != nil {
+		return err
 	}
 	if o.MetricsRuns < 0 {
 		return fmt.Errorf("--metrics-runs is %d: it cannot be negative", o.MetricsRuns)
@@ -391,6 +396,7 @@ func (p *process) startRuns() error {
 	o.DisableWorkflowWorker = !decides
 	o.DisableRegistrationAliasing = true
 	o.StickyScheduleToStartTimeout = stickyTime
+	o.DeploymentOptions = p.versioning()
 	o.LocalActivityWorkerOnly = len(of) == 0  // else it takes activities that it does not have
 	o.DisableEagerActivities = p.HostRate > 0 // the rate does not bound them
 	w := worker.New(p.Client, activities.WorkflowQueue, o)
@@ -409,16 +415,6 @@ func (p *process) stopWorkers() {
 	for i := len(p.started) - 1; i >= 0; i-- {
 		p.started[i].Stop()
 	}
-}
-
-// RegisterWorkflows names the workflows as people start them.
-func RegisterWorkflows(r interface {
-	RegisterWorkflowWithOptions(w any, options workflow.RegisterOptions)
-}, w *workflows.Workflows) {
-	r.RegisterWorkflowWithOptions(w.Train, workflow.RegisterOptions{Name: "Train"})
-	r.RegisterWorkflowWithOptions(w.Evaluate, workflow.RegisterOptions{Name: "Evaluate"})
-	r.RegisterWorkflowWithOptions(w.Sweep, workflow.RegisterOptions{Name: "Sweep"})
-	r.RegisterWorkflowWithOptions(w.EnvTurn, workflow.RegisterOptions{Name: workflows.EnvTurnName})
 }
 
 // attributesRegistered asks the server whether it has all of our search

@@ -13,7 +13,7 @@ import (
 var longest = []string{
 	"TestChaosMethods/turns", "TestChaosMethods/architectures", "TestChaosMethods/passes", "TestChaosForeign", "TestWorkerMemory", "TestChaosPieces", "TestGPU",
 	"TestChaosMethods/models", "TestChaosMethods/adapters", "TestChaosMethods/steps", "TestChaosMethods/groups", "TestChaosMethods/freshness",
-	"TestChaosOpenEnv", "TestChaosMethods/batches", "TestChaosRolloutBesideUpdates", "TestChaosSweep", "TestChaosWorkers",
+	"TestChaosOpenEnv", "TestChaosMethods/batches", "TestChaosRolloutBesideUpdates", "TestVersions", "TestChaosSweep", "TestChaosWorkers",
 }
 
 // places are how many tests may begin, and the tests that wait. There are eight, because the tests wait

@@ -38,6 +38,10 @@ On SIGTERM, on SIGUSR1 (Slurm's --signal) and on a cloud's notice that the machi
 (--notices) a device worker takes no new work, finishes the running step within --grace,
 and gives the device up: the run resumes elsewhere at once.
 
+With --deployment and --build the roles workflow and host are a version of a deployment
+(Temporal's Worker Versioning): runs stay on the build on which they began until they are
+moved. docs/operations.md says how to roll out a build, and back.
+
 If the device cannot be used in the process that computes any more, that one exits.
 With --one-process the worker does, for systemd or Kubernetes to start it again:
 ` + exitCodes(),
@@ -89,6 +93,8 @@ With --one-process the worker does, for systemd or Kubernetes to start it again:
 		},
 	}
 	cmd.Flags().StringSliceVar(&roles, "roles", nil, "workflow, host, device (default all)")
+	cmd.Flags().StringVar(&o.Deployment, "deployment", "", "`name` of the Worker Deployment that this worker belongs to, with --build (default: unversioned)")
+	cmd.Flags().StringVar(&o.Build, "build", "", "`id` of this worker's build in the --deployment: runs that begin on it stay on it")
 	cmd.Flags().BoolVar(&one, "one-process", false, "compute in this process, and start no other: if it ends, runs notice it after --session-heartbeat")
 	cmd.Flags().BoolVar(&supervised, stack.SupervisedFlag, false, "this process computes for another one")
 	cmd.Flags().BoolVar(&conn.Quiet, stack.QuietFlag, false, "log errors only")

@@ -38,6 +38,8 @@
 //	unclear   no kill: its next execution fails, and nothing says why
 //	stuck     no kill: its next execution never ends
 //	differs   no kill: its self-test finds that the device does not repeat its bits
+//	panic     no kill: the workflow panics where it decides on the activity, from the Nth time on and not once, so that its
+//	          task fails again and again: a build whose workflow code is bad
 package faults
 
 import (
@@ -79,13 +81,16 @@ const (
 // DeviceFailures are the failures of a device, which kill no process themselves.
 var DeviceFailures = []string{OutOfMemory, Lost, Poisoned, Unclear, Stuck, Differs}
 
+// Panic is the phase at which a workflow panics: every time, as a build does that is bad.
+const Panic = "panic"
+
 // Fault is one place to fail at.
 type Fault struct {
 	// Kind is an activity's name, "Update", or with an iteration, a turn, a suite or
 	// the last two: "Update#3", "Generate@2", "Measure@slippery", "Step@slippery:2".
 	// A run may be named before all of them: "bandit-1!Update#3".
 	Kind string
-	// Phase is one of Phases, one of DeviceFailures, "delay" or "stall".
+	// Phase is one of Phases, one of DeviceFailures, Panic, "delay" or "stall".
 	Phase string
 	// After is the time of a delay or a stall.
 	After time.Duration
@@ -135,8 +140,9 @@ func Parse(text string) (Fault, error) {
 			return Fault{}, fmt.Errorf("fault %q: %q are no milliseconds", text, ms)
 		}
 		f.Phase, f.After = name, time.Duration(n)*time.Millisecond
-	case timed || !slices.Contains(Phases, name) && !slices.Contains(DeviceFailures, name):
-		return Fault{}, fmt.Errorf("fault %q: phase %q is none of %s, delay:MS, stall:MS", text, f.Phase, strings.Join(slices.Concat(Phases, DeviceFailures), ", "))
+	case timed || !slices.Contains(Phases, name) && !slices.Contains(DeviceFailures, name) && name != Panic:
+		return Fault{}, fmt.Errorf("fault %q: phase %q is none of %s, %s, delay:MS, stall:MS", text, f.Phase,
+			strings.Join(slices.Concat(Phases, DeviceFailures), ", "), Panic)
 	}
 	return f, nil
 }
@@ -145,7 +151,7 @@ func Parse(text string) (Fault, error) {
 // starts a worker that computes in its own process.
 func Ends(list string) bool {
 	for text := range strings.SplitSeq(list, ",") {
-		if f, err := Parse(text); err == nil && f.Phase != "stall" {
+		if f, err := Parse(text); err == nil && f.Phase != "stall" && f.Phase != Panic {
 			return true
 		}
 	}
@@ -218,6 +224,16 @@ func (p *Plan) say(format string, arguments ...any) {
 func (p *Plan) strike(f Fault) {
 	p.say("killed at %s", f)
 	p.kill()
+}
+
+// panics finds a fault of Panic, which is never spent.
+func (p *Plan) panics(of occurrences) (Fault, bool) {
+	for _, f := range p.faults {
+		if f.Phase == Panic && of[f.Kind] >= f.Nth {
+			return f, true
+		}
+	}
+	return Fault{}, false
 }
 
 // find gives the plan's fault of an activity and a phase, once.

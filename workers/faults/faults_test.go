@@ -29,6 +29,7 @@ func TestParse(t *testing.T) {
 		{text: "Update/stall:1500/1", want: Fault{Kind: "Update", Phase: "stall", After: 1500 * time.Millisecond, Nth: 1}},
 		{text: "Update/oom/1", want: Fault{Kind: "Update", Phase: OutOfMemory, Nth: 1}},
 		{text: "one!Generate@2/stuck/3", want: Fault{Kind: "one!Generate@2", Phase: Stuck, Nth: 3}},
+		{text: "Resolve/panic/1", want: Fault{Kind: "Resolve", Phase: Panic, Nth: 1}},
 		{text: "Step/decided/1", want: Fault{Kind: "Step", Phase: "decided", Nth: 1}},
 		{text: "Generate@2/inside/1", want: Fault{Kind: "Generate@2", Phase: "inside", Nth: 1}},
 		{text: "Step@slippery:2/inside/3", want: Fault{Kind: "Step@slippery:2", Phase: "inside", Nth: 3}},

@@ -63,6 +63,9 @@ func (o *outboundInterceptor) ExecuteActivity(ctx workflow.Context, kind string,
 		if f, ok := o.plan.find(of, "decided"); ok {
 			o.plan.strike(f)
 		}
+		if f, ok := o.plan.panics(of); ok {
+			panic(fmt.Sprintf("this build is bad at %s (planted)", f))
+		}
 	}
 	return o.Next.ExecuteActivity(ctx, kind, arguments...)
 }

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -18,7 +19,7 @@ func runsCommand() *cobra.Command {
 	var conn stack.Connection
 	var wanted runs.Wanted
 	var limit int
-	var asJSON bool
+	var asJSON, builds bool
 	cmd := &cobra.Command{
 		Use:   "runs",
 		Short: "list the runs, sweeps and evaluations of the namespace",
@@ -30,10 +31,13 @@ has begun; of an evaluation that has ended what it measured. The trials of sweep
 left out unless --trials is given. Long ids are shortened; --json has them whole. The
 numbers are search attributes: where the namespace
 lacks them (reprise doctor), a dash stands for them. Below the list is what those that
-run try again, with attempt and last error.`,
+run try again, with attempt and last error. With --build it says on which version of the
+workers each one runs, as DEPLOYMENT:BUILD (docs/operations.md), "unversioned", or a dash
+before a worker has decided anything.`,
 		Example: `  reprise runs
   reprise runs --query 'RepriseSuccess > 0.5' --limit 0
   reprise runs --trials --query "RepriseSweep = 'fig7'"
+  reprise runs --build --query "TemporalWorkerDeploymentVersion = 'reprise:v1'"
   reprise runs --json | jq -r '.[] | select(.state == "failed") | .id'`,
 		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -61,31 +65,40 @@ run try again, with attempt and last error.`,
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), "No run matches the query.")
 				return err
 			}
-			return printRuns(cmd.OutOrStdout(), all, left)
+			return printRuns(cmd.OutOrStdout(), all, left, builds)
 		},
 	}
 	cmd.Flags().BoolVar(&wanted.Trials, "trials", false, "list the trials of sweeps too")
 	cmd.Flags().StringVar(&wanted.Query, "query", "", "a further condition, as temporal workflow list takes it")
 	cmd.Flags().IntVar(&limit, "limit", 50, "how many are listed (0: all)")
+	cmd.Flags().BoolVar(&builds, "build", false, "say on which build each one runs (--json always does)")
+	command.WrittenOnly(cmd.Flags(), "build") // a worker's --build is another
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	conn.AddTemporalFlags(cmd.Flags())
 	return cmd
 }
 
-// printRuns prints a table of runs, and how many older ones are left out.
-func printRuns(out io.Writer, all []runs.Run, left int) error {
+// printRuns prints a table of runs, with their builds where wanted, and how many older ones are left out.
+func printRuns(out io.Writer, all []runs.Run, left int, builds bool) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(out, "No runs. Start one: temporal workflow start --type Train --task-queue reprise --workflow-id bandit-1 --input-file infra/presets/bandit-demo.json")
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "id\tkind\tstate\titerations\treward\tsuccess\tsince")
+	column := ""
+	if builds {
+		column = "build\t"
+	}
+	fmt.Fprintf(w, "id\tkind\tstate\t%siterations\treward\tsuccess\tsince\n", column)
 	for _, r := range all {
 		iterations := runs.Count(r.Iterations)
 		if r.Trials != nil {
 			iterations = r.Trials.String()
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", human.Middle(human.Visible(r.ID), maxID), r.Kind, r.State, iterations,
+		if builds {
+			column = cmp.Or(human.Visible(r.Build), "–") + "\t"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s%s\t%s\t%s\t%s\n", human.Middle(human.Visible(r.ID), maxID), r.Kind, r.State, column, iterations,
 			runs.Number(r.Reward), runs.Percent(r.Success), r.Since().Local().Format(time.DateTime))
 	}
 	if err := w.Flush(); err != nil {

@@ -21,7 +21,7 @@ func TestPrintRuns(t *testing.T) {
 		{ID: "bandit-1\x1b", Kind: "Train", State: "running", Iterations: &twelve, Reward: &reward, Success: &success, Started: started},
 		{ID: "fig7", Kind: "Sweep", State: "done", Started: started, Ended: &ended},
 		{ID: "fig8", Kind: "Sweep", State: "running", Trials: &runs.Trials{Done: 4, Of: 18}, Started: started},
-	}, 3))
+	}, 3, false))
 	require.Equal(t, `id         kind   state    iterations      reward  success  since
 bandit-1   Train  running  12              0.250   50 %     2026-02-03 04:05:06
 fig7       Sweep  done     –               –       –        2026-02-03 04:06:06
@@ -31,12 +31,23 @@ fig8       Sweep  running  4 of 18 trials  –       –        2026-02-03 04:05
 	out.Reset()
 	require.NoError(t, printRuns(&out, []runs.Run{
 		{ID: "bandit-1", Kind: "Train", State: "running", Started: started, Pending: &runs.Pending{Activity: "Commit", Attempt: 9, Error: strings.Repeat("x", 500)}},
-	}, 0))
+	}, 0, false))
 	require.Contains(t, out.String(), "\nbandit-1: Commit is tried again (attempt 9): xxx")
 	require.Len(t, strings.Split(out.String(), "\n")[2], len("bandit-1: ")+maxLine+len("…"))
 	out.Reset()
-	require.NoError(t, printRuns(&out, nil, 0))
+	require.NoError(t, printRuns(&out, nil, 0, true))
 	require.Contains(t, out.String(), "No runs. Start one: temporal workflow start")
+	out.Reset()
+	require.NoError(t, printRuns(&out, []runs.Run{
+		{ID: "bandit-1", Kind: "Train", State: "running", Build: "reprise:v1", Iterations: &twelve, Started: started},
+		{ID: "bandit-2", Kind: "Train", State: "running", Build: runs.Unversioned, Started: started},
+		{ID: "bandit-3", Kind: "Train", State: "running", Started: started},
+	}, 0, true))
+	require.Equal(t, `id        kind   state    build        iterations  reward  success  since
+bandit-1  Train  running  reprise:v1   12          –       –        2026-02-03 04:05:06
+bandit-2  Train  running  unversioned  –           –       –        2026-02-03 04:05:06
+bandit-3  Train  running  –            –           –       –        2026-02-03 04:05:06
+`, out.String())
 }
 
 func TestPrintVersion(t *testing.T) {

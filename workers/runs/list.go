@@ -30,6 +30,8 @@ type Run struct {
 	// Sweep is the sweep that the run is a trial of.
 	Sweep       string `json:"sweep,omitempty"`
 	Environment string `json:"environment,omitempty"`
+	// Build is the version of the workers that decide, as DEPLOYMENT:BUILD, or Unversioned; empty before any has.
+	Build string `json:"build,omitempty"`
 	// Trials are a sweep's.
 	Trials *Trials `json:"trials,omitempty"`
 	// Iterations are committed. Reward and Success are of the last one, or what an
@@ -112,6 +114,7 @@ func keepNewer(all map[string]Run, r Run) {
 func runOf(e *workflowpb.WorkflowExecutionInfo) Run {
 	r := Run{
 		ID: e.GetExecution().GetWorkflowId(), Kind: e.GetType().GetName(), State: stateOf(e.GetStatus()), Started: e.GetStartTime().AsTime(),
+		Build: buildOf(e),
 	}
 	if e.GetCloseTime() != nil {
 		r.Ended = new(e.GetCloseTime().AsTime())

@@ -115,7 +115,11 @@ func Status(ctx context.Context, c client.Client, id string, by converter.DataCo
 // String is the summary as text, of some ten lines.
 func (s Summary) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s · %s · %s since %s\n", human.Visible(s.ID), s.Kind, s.State, s.Since().Local().Format(time.DateTime))
+	fmt.Fprintf(&b, "%s · %s · %s since %s", human.Visible(s.ID), s.Kind, s.State, s.Since().Local().Format(time.DateTime))
+	if s.versioned() {
+		fmt.Fprintf(&b, " · build %s", human.Visible(s.Build))
+	}
+	b.WriteString("\n")
 	b.WriteString(s.Details)
 	if !s.answered {
 		for _, row := range []struct{ name, value string }{
@@ -143,6 +147,10 @@ func (s Summary) unanswered() string {
 	if s.queue != "" && s.queue != activities.WorkflowQueue {
 		return fmt.Sprintf("It waits on the task queue %s, and workers poll %q. Terminate it, and start it with --task-queue %s\n",
 			strconv.Quote(s.queue), activities.WorkflowQueue, activities.WorkflowQueue)
+	}
+	if s.versioned() && s.Ended == nil {
+		return fmt.Sprintf("No worker of the build %s answers: these are the search attributes. Start one, or move it to another build: "+
+			"temporal workflow update-options\n", human.Visible(s.Build))
 	}
 	return "No worker answers: these are the search attributes. Start one: reprise worker\n"
 }
