@@ -63,9 +63,9 @@ func (s *Shared) Get(k Key) ([]byte, error) { return s.fetch(k.file()) }
 // Put writes a program to the bucket, beside what the caller does next. Without the private key it writes none. failed is told of an error.
 func (s *Shared) Put(k Key, program []byte, failed func(error)) { s.send(k.file(), program, failed) }
 
-// Recorded reports whether the bucket has the record of a statement (see [Cache.Recorded]). The record of another machine says nothing of this
-// one's device, which may be broken where the other is not: so a record is shared by the folders and containers of one machine,
-// and holds until that is started again.
+// Recorded reports whether the bucket has the record of a statement (see [Cache.Recorded]). The record of another machine says
+// nothing of this one's device, which may be broken where the other is not: so a record is shared by the folders and containers
+// of one machine, and holds until that is started again.
 func (s *Shared) Recorded(statement string) (bool, error) {
 	name, want, ok := recordHere(s.here, statement)
 	if !ok {

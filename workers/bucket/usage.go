@@ -111,7 +111,9 @@ type meter struct {
 }
 
 // whatOf is what the folders of each top folder are.
-var whatOf = map[string]string{topRuns: OfRun, topSweeps: OfSweep, topEvaluations: OfEvaluation, topModels: OfModels, topPrograms: OfPrograms}
+var whatOf = map[string]string{
+	topRuns: OfRun, topSweeps: OfSweep, topEvaluations: OfEvaluation, topModels: OfModels, topPrograms: OfPrograms,
+}
 
 // list sums up what has a prefix.
 func (m *meter) list(ctx context.Context, prefix string) error {
