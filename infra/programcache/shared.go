@@ -16,7 +16,8 @@ const (
 	readTime = 10 * time.Second
 	// writeTime is how long one may take to be written, beside the steps.
 	writeTime = 2 * time.Minute
-	// restTime is how long a bucket that failed is not asked again: a slow one costs a start one readTime, and not one a program.
+	// restTime is how long a bucket that failed, or was slow, is not asked again: it costs a start two readTimes at most, and not
+	// one a program.
 	restTime = time.Minute
 	// maxWaiting bounds the bytes of the entries that wait to be written.
 	maxWaiting = 512 << 20
@@ -36,6 +37,8 @@ type Shared struct {
 	mu sync.Mutex
 	// readAgain and writeAgain are when a bucket that failed is asked again.
 	readAgain, writeAgain time.Time
+	waste                 time.Duration // of reads that gave nothing
+	wastedAt              time.Time     // the last of them
 	waiting               []sent
 	bytes                 int            // of waiting
 	writes                bool           // a goroutine writes what waits
@@ -53,9 +56,6 @@ type sent struct {
 func NewShared(s store.Store, key *SigningKey) *Shared {
 	return &Shared{store: s, key: key, here: thisMachine, reading: readTime, writing: writeTime, rest: restTime, most: maxSigned}
 }
-
-// Key is the key of the entries.
-func (s *Shared) Key() *SigningKey { return s.key }
 
 // Get reads a program. Errors: ErrMissing, also while a bucket that failed is left alone; ErrUnsigned; of reading.
 func (s *Shared) Get(k Key) ([]byte, error) { return s.fetch(k.file()) }
@@ -88,14 +88,27 @@ func (s *Shared) Record(statement string, failed func(error)) {
 // place is where an entry of a name is in the bucket.
 func (s *Shared) place(name string) string { return store.ProgramsDir(s.key.ID()) + "/" + name }
 
-// fetch reads an entry's content. An entry that is too large to be one, or that the key has not signed, is an ErrUnsigned.
+// fetch reads an entry's content, unless the bucket is left alone.
 func (s *Shared) fetch(name string) ([]byte, error) {
+	begin := time.Now()
 	s.mu.Lock()
-	rests := time.Now().Before(s.readAgain)
+	rests := begin.Before(s.readAgain)
 	s.mu.Unlock()
 	if rests {
 		return nil, ErrMissing
 	}
+	content, err := s.verified(name)
+	if err == nil || !s.wasted(begin, err) {
+		return content, err
+	}
+	if errors.Is(err, ErrMissing) { // said once, since what is missing is not told
+		err = errors.New("the bucket takes long to say what it has")
+	}
+	return nil, fmt.Errorf("read shared programs (the next one in %s): %w", s.rest, err)
+}
+
+// verified reads an entry's content. An entry that is too large to be one, or that the key has not signed, is an ErrUnsigned.
+func (s *Shared) verified(name string) ([]byte, error) {
 	ctx, end := context.WithTimeout(context.Background(), s.reading)
 	defer end()
 	entry, _, err := store.ReadFixed(ctx, s.store, s.place(name), s.most)
@@ -105,16 +118,30 @@ func (s *Shared) fetch(name string) ([]byte, error) {
 	case errors.Is(err, store.ErrTooLarge):
 		return nil, fmt.Errorf("read %s: %w: it has more than %d bytes", s.store.Location(s.place(name)), ErrUnsigned, s.most)
 	case err != nil:
-		s.mu.Lock()
-		s.readAgain = time.Now().Add(s.rest)
-		s.mu.Unlock()
-		return nil, fmt.Errorf("read shared programs (the next one in %s): %w", s.rest, err)
+		return nil, err
 	}
 	content, err := s.key.open(name, entry)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w by key %s", s.store.Location(s.place(name)), err, s.key.ID())
 	}
 	return content, nil
+}
+
+// wasted adds a read that gave nothing to the others of the last minutes, and reports whether the bucket is left alone from now on: it
+// failed, or these reads took as long as one may. So neither a slow bucket nor large entries that nobody has signed delay a start for long.
+func (s *Shared) wasted(begin time.Time, err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if begin.Sub(s.wastedAt) > s.rest {
+		s.waste = 0
+	}
+	s.wastedAt = time.Now()
+	s.waste += s.wastedAt.Sub(begin)
+	if (errors.Is(err, ErrMissing) || errors.Is(err, ErrUnsigned)) && s.waste < s.reading {
+		return false
+	}
+	s.waste, s.readAgain = 0, s.wastedAt.Add(s.rest)
+	return true
 }
 
 // send has an entry written behind those that wait. What is there under its name is replaced: it is the same, or not valid.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -258,6 +259,39 @@ func TestSlowBucket(t *testing.T) {
 	got, err := shared.Get(keyOf("a"))
 	require.NoError(t, err)
 	require.Equal(t, "code", string(got))
+}
+
+// Reads that give nothing may take as long together as one may: a bucket that is slow to say that it has none, or has large entries that
+// nobody has signed, is left alone then.
+func TestWastedReads(t *testing.T) {
+	for name, answer := range map[string]func() (io.ReadCloser, store.Object, error){
+		"missing": func() (io.ReadCloser, store.Object, error) { return nil, store.Object{}, store.ErrNotFound },
+		"unsigned": func() (io.ReadCloser, store.Object, error) {
+			return io.NopCloser(strings.NewReader("evil")), store.Object{Size: 4}, nil
+		},
+	} {
+		b := &bucket{Store: store.NewMemory(), open: func(context.Context) (io.ReadCloser, store.Object, error) {
+			time.Sleep(30 * time.Millisecond)
+			return answer()
+		}}
+		shared := sharedBy(b, signer(t))
+		shared.reading = 100 * time.Millisecond
+		var told error
+		for range 20 {
+			if _, err := shared.Get(keyOf("a")); err != nil && strings.Contains(err.Error(), "the next one in 1m0s") {
+				told = err
+			}
+		}
+		require.Error(t, told, name)
+		require.NotErrorIs(t, told, ErrMissing, name)
+		require.LessOrEqual(t, b.opened, 4, name)
+		require.Equal(t, name == "unsigned", errors.Is(told, ErrUnsigned))
+
+		// Reads that are long past do not count.
+		shared.readAgain, shared.waste, shared.wastedAt = time.Time{}, 99*time.Millisecond, time.Now().Add(-2*time.Minute)
+		_, err := shared.Get(keyOf("a"))
+		require.NotContains(t, err.Error(), "the next one in", name)
+	}
 }
 
 // Writing delays nobody. A bucket that refuses is told of once, and left alone for a while.
