@@ -19,6 +19,7 @@ import (
 	"github.com/gomlx/go-xla/compute/xla"
 
 	"github.com/reprise-rl/reprise/infra/plugin"
+	"github.com/reprise-rl/reprise/infra/programcache"
 	"github.com/reprise-rl/reprise/model/xla/failure"
 )
 
@@ -54,6 +55,9 @@ type DeviceOptions struct {
 	// programcache.Default, or programcache.None, which "" means too. A folder that
 	// somebody else may write is a programcache.ErrRefused. Bits do not depend on it.
 	ProgramCache string
+	// Shared are programs and passed tests in a bucket, which are used where the folder does not have them; nil for none. What
+	// is wrong with it costs time and nothing else.
+	Shared *programcache.Shared
 	// Warn is told what is wrong with the cache of programs, which is never more than a loss
 	// of time. Nil writes it to standard error.
 	Warn func(problem string)

@@ -148,7 +148,7 @@ func TestAProgramCacheThatFailsLater(t *testing.T) {
 	b := d.Built()
 	require.Positive(t, b.Compiled)
 	require.Equal(t, 2*b.Compiled, b.CacheFaults)
-	require.Contains(t, warned[0], "is compiled anew")
+	require.Contains(t, warned[0], "is not taken from the cache")
 	require.Contains(t, warned[1], "is not cached")
 }
 

@@ -96,6 +96,9 @@ func (p *process) compute(ctx context.Context, outside func() (end func(), ok bo
 	if p.Faults != nil {
 		options.Other = p.Faults.Build()
 	}
+	if options.Shared, err = p.sharedPrograms(); err != nil {
+		return "", nil, err
+	}
 	opened, err := model.OpenDevice(options)
 	if err != nil {
 		return "", nil, fmt.Errorf("open the device: %w", err)

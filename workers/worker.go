@@ -97,6 +97,9 @@ type Options struct {
 	// ModelCache is the folder in which a device worker keeps copies of base models' weights.
 	// Empty is reprise/models in the user's cache folder, "none" keeps none.
 	ModelCache string
+	// ProgramCacheKey is the file of the key by which a device worker shares compiled programs through the bucket: see
+	// programcache.LoadSigningKey. Empty leaves the bucket's alone.
+	ProgramCacheKey string
 	// PriceHour is the price of an hour of the device, in the user's own currency; 0: not
 	// known.
 	PriceHour float64
@@ -148,6 +151,9 @@ func (o Options) Check() error {
 		return fmt.Errorf("--host-slots is %d and --host-rate %g: neither can be negative", o.HostSlots, o.HostRate)
 	}
 	if _, err := o.environments(); err != nil {
+		return err
+	}
+	if _, err := o.programCacheKey(); err != nil {
 		return err
 	}
 	if err := notices.Check(o.Notices); err != nil {

@@ -2,6 +2,10 @@ package device
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +14,8 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/programcache"
+	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 )
 
@@ -21,9 +27,12 @@ type cachedWorker struct {
 }
 
 // cached starts a worker of a process of its own on a folder of programs.
-func cached(t *testing.T, r *testRun, dir string) *cachedWorker {
+func cached(t *testing.T, r *testRun, dir string) *cachedWorker { return sharing(t, r, dir, nil) }
+
+// sharing starts one that shares programs through a bucket as well.
+func sharing(t *testing.T, r *testRun, dir string, shared *programcache.Shared) *cachedWorker {
 	t.Helper()
-	w := &cachedWorker{testRun: r, e: opened(t, model.DeviceOptions{ProgramCache: dir, Warn: func(problem string) { t.Log(problem) }})}
+	w := &cachedWorker{testRun: r, e: opened(t, model.DeviceOptions{ProgramCache: dir, Shared: shared, Warn: func(problem string) { t.Log(problem) }})}
 	w.e.trusted = false
 	w.e.device.Before = func(program string) error {
 		if program == "decode" {
@@ -120,4 +129,52 @@ func TestSelfTestRecords(t *testing.T) {
 	differs(1)
 	passes(2)
 	require.Len(t, records(), 2)
+}
+
+// signingKey is a new private key.
+func signingKey(t *testing.T) *programcache.SigningKey {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "key.pem")
+	require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
+	k, err := programcache.LoadSigningKey(path)
+	require.NoError(t, err)
+	return k
+}
+
+// A worker whose folder is empty restores the same state by the programs that another one has put into the bucket. It does not test
+// itself where the bucket has the record that this machine has passed. By another key it compiles and tests.
+func TestRestoreWithProgramsOfABucket(t *testing.T) {
+	t.Parallel()
+	r, bucket := resolved(t, "shared", tinySpec(t, "rollout.max_new_tokens=10")), store.NewMemory()
+	key := signingKey(t)
+	restored := func(key *programcache.SigningKey, tests int) activities.RestoreResult {
+		t.Helper()
+		shared := programcache.NewShared(bucket, key)
+		w := sharing(t, r, filepath.Join(t.TempDir(), "programs"), shared)
+		result, err := w.restore(t)
+		require.NoError(t, err)
+		shared.Wait()
+		require.Equal(t, tests, w.sampled)
+		took := result.Telemetry
+		require.Zero(t, took.CacheFaults)
+		t.Logf("programs %.2f s: compiled %d, from the bucket %d in %.2f s, tested in %.2f s",
+			took.CompileSeconds, took.CompiledPrograms, took.CachedPrograms, took.CachedSeconds, took.SelfTestSeconds)
+		return result
+	}
+	first := restored(key, 2)
+	n := first.Telemetry.CompiledPrograms
+	require.GreaterOrEqual(t, n, 6)
+	require.Len(t, bucket.Own(), n+1, "the programs, and the record")
+	second := restored(key, 0)
+	require.Equal(t, first.State, second.State)
+	require.Equal(t, first.Programs, second.Programs)
+	require.Zero(t, second.Telemetry.CompiledPrograms)
+	require.Equal(t, n, second.Telemetry.CachedPrograms)
+	stranger := restored(signingKey(t), 2)
+	require.Equal(t, first.State, stranger.State)
+	require.Equal(t, n, stranger.Telemetry.CompiledPrograms)
 }

@@ -60,6 +60,7 @@ var inside = map[string]string{
 	"failure.ErrDeviceUnclear":  "activities.ErrDeviceFailed after a probe",
 	"executable.ErrUnsupported": "programs are compiled, not loaded",
 	"programcache.ErrMissing":   "the program is compiled", "programcache.ErrDamaged": "the program is compiled", "programcache.ErrRefused": "a worker's start",
+	"programcache.ErrUnsigned": "the program is compiled", "programcache.ErrSigningKey": "a worker's start",
 	"batch.ErrInput":  "model.ErrInput is the same error",
 	"mutual.ErrInput": "checked by the spec", "search.ErrInput": "checked by the spec", "credit.ErrInput": "checked by the spec",
 	"credit.ErrRewards": "checked where an environment answers", "credit.ErrNotFinite": "checked where an environment answers",

@@ -1,6 +1,9 @@
 // Package programcache keeps compiled programs in a folder of the user's, so that a machine
-// compiles a program once. What is in the folder is native code: it never goes to a bucket,
-// and a folder that somebody else may write is refused.
+// compiles a program once. What is in the folder is native code: a folder that somebody else may write is refused.
+//
+// Workers may share programs through a bucket as well (see [Shared]). Whoever may write to a bucket may put anything there, so
+// native code from a bucket is never loaded unsigned: an entry counts only if it has a valid Ed25519 signature by the key
+// that the worker was given, over the entry's name and content. Any other is not there. Without a key no bucket is looked at.
 //
 // A file is named by its key and carries the key and the SHA-256 of its program. It is
 // written aside and then renamed, so that processes may share a folder. A file that is

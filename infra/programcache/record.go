@@ -18,7 +18,8 @@ const (
 
 // Recorded reports whether the folder has the record of a statement: a text that says, line
 // by line, what a process of this machine has found, and on what that depends. A record
-// holds until the machine is started again. One that is damaged is removed, and missing.
+// holds until the machine is started again. It holds on no other machine, also where several share the folder: what a device
+// has passed says nothing of another device of its kind. One that is damaged is removed, and missing.
 func (c *Cache) Recorded(statement string) bool {
 	name, want, ok := c.record(statement)
 	if !ok {
@@ -49,10 +50,15 @@ func (c *Cache) Record(statement string) error {
 	return nil
 }
 
-// record is the file of a statement: its name follows from its content, which says what it
-// vouches for. It is false where the machine cannot be told from another.
+// record is the file of a statement here.
 func (c *Cache) record(statement string) (name string, content []byte, ok bool) {
-	machine, ok := c.here()
+	return recordHere(c.here, statement)
+}
+
+// recordHere is the record of a statement on a machine: its name follows from its content, which says what it
+// vouches for. It is false where the machine cannot be told from another.
+func recordHere(here func() (string, bool), statement string) (name string, content []byte, ok bool) {
+	machine, ok := here()
 	if !ok {
 		return "", nil, false
 	}

@@ -118,6 +118,12 @@ func ReportDir(run string) string { return RunDir(run) + "/report" }
 // ModelPrefix is the beginning of a base model's folder, for [PutFolder].
 const ModelPrefix = "models/"
 
+// ProgramsFolder holds compiled programs that workers share, signed. They are a cache: no manifest names one.
+const ProgramsFolder = "programs"
+
+// ProgramsDir holds those that were signed by a key: "programs/KEY".
+func ProgramsDir(key string) string { return ProgramsFolder + "/" + EscapeSegment(key) }
+
 // SweepDir is a sweep's folder: "sweeps/SWEEP".
 func SweepDir(sweep string) string { return "sweeps/" + EscapeSegment(sweep) }
 

@@ -17,6 +17,7 @@
 //	runs/RUN/b0/snapshots/000010.<sha12>/{config.json, model.safetensors, …}
 //	runs/RUN/b0/evaluations/000010/…
 //	models/<sha12>/…
+//	programs/KEY/{<key>.program, <digest>.record}
 package store
 
 import (

@@ -45,6 +45,7 @@ const (
 	topSweeps      = "sweeps"
 	topEvaluations = "evaluations"
 	topModels      = "models"
+	topPrograms    = store.ProgramsFolder
 )
 
 var (

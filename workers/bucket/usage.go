@@ -18,8 +18,9 @@ const (
 	OfRun        = "run"
 	OfSweep      = "sweep"
 	OfEvaluation = "evaluation"
-	OfModels     = "models" // base models, which runs share
-	OfRest       = "rest"   // whatever else is under the prefix
+	OfModels     = "models"   // base models, which runs share
+	OfPrograms   = "programs" // compiled programs, which workers share
+	OfRest       = "rest"     // whatever else is under the prefix
 )
 
 // Size is a number of objects and of bytes.
@@ -30,9 +31,9 @@ type Size struct {
 
 func (s *Size) add(o Size) { s.Objects, s.Bytes = s.Objects+o.Objects, s.Bytes+o.Bytes }
 
-// Usage is what a run, a sweep with its trials, an evaluation, or the shared models take.
+// Usage is what a run, a sweep with its trials, an evaluation, or the shared models or programs take.
 type Usage struct {
-	// What is one of the Of… constants. ID is empty for models and the rest.
+	// What is one of the Of… constants. ID is empty for models, programs and the rest.
 	What string `json:"what"`
 	ID   string `json:"id,omitempty"`
 	Size
@@ -49,7 +50,7 @@ type Usage struct {
 func (u *Usage) object(p place, bytes int64) {
 	one := Size{Objects: 1, Bytes: bytes}
 	u.add(one)
-	if u.What == OfModels || u.What == OfRest {
+	if !u.kinds() {
 		return
 	}
 	if p.rest == "removed.json" {
@@ -57,6 +58,9 @@ func (u *Usage) object(p place, bytes int64) {
 	}
 	u.kind(p.kindOf(), one)
 }
+
+// kinds reports whether it has a size by kind: it is a run, a sweep or an evaluation.
+func (u *Usage) kinds() bool { return u.What != OfModels && u.What != OfPrograms && u.What != OfRest }
 
 func (u *Usage) kind(kind string, s Size) {
 	if u.Kinds == nil {
@@ -107,7 +111,9 @@ type meter struct {
 }
 
 // whatOf is what the folders of each top folder are.
-var whatOf = map[string]string{topRuns: OfRun, topSweeps: OfSweep, topEvaluations: OfEvaluation, topModels: OfModels}
+var whatOf = map[string]string{
+	topRuns: OfRun, topSweeps: OfSweep, topEvaluations: OfEvaluation, topModels: OfModels, topPrograms: OfPrograms,
+}
 
 // list sums up what has a prefix.
 func (m *meter) list(ctx context.Context, prefix string) error {
@@ -120,7 +126,7 @@ func (m *meter) list(ctx context.Context, prefix string) error {
 		switch {
 		case what == "" || p.segment == "":
 			what, p.segment = OfRest, ""
-		case what == OfModels:
+		case what == OfModels || what == OfPrograms:
 			p.segment = ""
 		}
 		m.usage(what, p.segment).object(p, o.Size)

@@ -74,6 +74,9 @@ func TestMeasure(t *testing.T) {
 	put(t, s, store.ApartDir("e")+"/spec.x.json", 40)
 	put(t, s, "models/0123/model.safetensors", 9000)
 	put(t, s, "models/4567/model.safetensors", 1000)
+	put(t, s, "programs/99e0d04d85bd/0123.program", 300)
+	put(t, s, "programs/0123456789ab/4567.record", 50)
+	put(t, s, "programs/stray", 1)
 	put(t, s, "reprise.json", 5)
 	put(t, s, "doctor/probe", 5)
 	define(t, s, "fig", nil, "1", long, "not begun")
@@ -93,17 +96,18 @@ func TestMeasure(t *testing.T) {
 		for _, kind := range Kinds {
 			kinds.add(u.Kinds[kind])
 		}
-		if u.What != OfModels && u.What != OfRest {
+		if u.What != OfModels && u.What != OfPrograms && u.What != OfRest {
 			require.Equal(t, u.Size, kinds, u.ID)
 		}
 		require.Equal(t, u.ID == "gone", u.Removed)
 	}
-	require.Equal(t, []string{"models ", "sweep fig", "run a", "run gone", "evaluation e", "rest ", "run fig/stray"}, names, "the largest first")
+	require.Equal(t, []string{"models ", "sweep fig", "run a", "programs ", "run gone", "evaluation e", "rest ", "run fig/stray"}, names, "the largest first")
 	require.Equal(t, Size{Objects: 2, Bytes: 10000}, all[0].Size)
 	require.Len(t, all[1].Trials, 2)
 	require.Equal(t, "fig/1", all[1].Trials[0].ID)
 	require.Equal(t, "fig/"+long, all[1].Trials[1].ID, "the folder's name is shortened")
 	require.Equal(t, Size{Objects: 4, Bytes: all[1].Bytes}, all[1].Size, "two definitions and two specs")
+	require.Equal(t, Size{Objects: 2, Bytes: 350}, all[3].Size)
 	require.Equal(t, map[string]Size{Snapshots: {1, 5000}, Batches: {1, 300}, Manifests: {1, 10}}, all[2].Kinds)
 	count := 0
 	for o, err := range s.List(t.Context(), "") {

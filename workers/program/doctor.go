@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +16,9 @@ import (
 	"github.com/reprise-rl/reprise/infra/connect"
 	"github.com/reprise-rl/reprise/infra/plugin"
 	"github.com/reprise-rl/reprise/infra/programcache"
+	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers/bucket"
 	"github.com/reprise-rl/reprise/workers/command"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -26,11 +29,13 @@ func doctorCommand() *cobra.Command {
 	var options connect.DoctorOptions
 	var of model.DeviceOptions
 	var asJSON bool
+	var programKey string
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "check server, bucket, plugin and device, and say what to do",
 		Example: `  reprise doctor
   reprise doctor --register      # also registers the search attributes
+  reprise doctor --program-cache-key programs.key   # also looks at the key of a worker with the same flag
   reprise doctor --devices 0,1   # checks the devices that a worker with the same flag computes on
   reprise doctor --plugin /opt/pjrt_cuda.so --xla-flags=--xla_gpu_autotune_level=0`,
 		Args: command.None,
@@ -38,6 +43,9 @@ func doctorCommand() *cobra.Command {
 			options.Plugin = of.Plugin
 			checks := conn.Settings.Doctor(cmd.Context(), options)
 			checks = append(checks, workersCheck(cmd.Context(), conn, checks), programCacheCheck(of.ProgramCache))
+			if programKey != "" {
+				checks = append(checks, sharedProgramsCheck(cmd.Context(), programKey, conn.StoreIfAny()))
+			}
 			checks = append(append(checks, deviceChecks(cmd.Context(), of, cmd.ErrOrStderr())...), libraryChecks(of)...)
 			if asJSON {
 				if err := json.NewEncoder(cmd.OutOrStdout()).Encode(checks); err != nil {
@@ -60,6 +68,7 @@ func doctorCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&options.Register, "register", false, "register the Reprise* search attributes that are missing")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	stack.AddFingerprintFlags(cmd.Flags(), &of)
+	stack.AddProgramCacheKeyFlag(cmd.Flags(), &programKey)
 	conn.AddTemporalFlags(cmd.Flags())
 	return cmd
 }
@@ -92,6 +101,41 @@ func programCacheCheck(named string) connect.Check {
 		return c
 	}
 	c.Detail = fmt.Sprintf("%s: %d programs, %.1f MB of at most %d MB", dir, programs, float64(bytes)/1e6, programcache.Limit/1_000_000)
+	return c
+}
+
+// listTime is how long the doctor waits for a listing of the bucket's programs.
+const listTime = 10 * time.Second
+
+// sharedProgramsCheck looks at the key by which a worker with the same --program-cache-key shares programs, and at what the bucket has of
+// that key; s is nil where no bucket is known. It says nothing of signatures, which are checked when an entry is read.
+func sharedProgramsCheck(ctx context.Context, path string, s store.Store) connect.Check {
+	c := connect.Check{Name: "shared programs", Status: connect.OK}
+	key, err := programcache.LoadSigningKey(path)
+	if err != nil {
+		c.Status, c.Detail, c.Advice = connect.Fail, err.Error(), "correct the file of --program-cache-key: no device worker starts with it"
+		return c
+	}
+	does := "the public key reads"
+	if key.Signs() {
+		does = "the private key writes and reads"
+	}
+	c.Detail = fmt.Sprintf("key %s: %s", key.ID(), does)
+	if s == nil {
+		return c // the check of the bucket has said why
+	}
+	ctx, end := context.WithTimeout(ctx, listTime)
+	defer end()
+	var size bucket.Size
+	for o, err := range s.List(ctx, store.ProgramsDir(key.ID())+"/") {
+		if err != nil {
+			c.Status, c.Detail = connect.Warn, fmt.Sprintf("%s; list its entries: %v", c.Detail, err)
+			c.Advice = "workers compile what they cannot read"
+			return c
+		}
+		size.Objects, size.Bytes = size.Objects+1, size.Bytes+o.Size
+	}
+	c.Detail = fmt.Sprintf("%s; the bucket has %d entries, %.1f MB", c.Detail, size.Objects, float64(size.Bytes)/1e6)
 	return c
 }
 

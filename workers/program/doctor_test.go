@@ -1,6 +1,11 @@
 package program
 
 import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,6 +16,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/foreign/standin"
 	"github.com/reprise-rl/reprise/infra/connect"
 	"github.com/reprise-rl/reprise/infra/programcache"
+	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 )
 
@@ -82,4 +88,39 @@ func TestProgramCacheCheck(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	require.Equal(t, connect.Warn, programCacheCheck(filepath.Join(file, "programs")).Status)
+}
+
+// The doctor says what a key does and what the bucket has of it, and of a file that is no key that no worker starts with it.
+func TestSharedProgramsCheck(t *testing.T) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	write := func(kind string, der []byte, err error) string {
+		require.NoError(t, err)
+		path := filepath.Join(dir, kind)
+		require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
+		return path
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	writes := write("PRIVATE KEY", der, err)
+	der, err = x509.MarshalPKIXPublicKey(public)
+	reads := write("PUBLIC KEY", der, err)
+	key, err := programcache.LoadSigningKey(writes)
+	require.NoError(t, err)
+	s := store.NewMemory()
+	for _, name := range []string{key.ID() + "/a", key.ID() + "/b", "another/c"} {
+		require.NoError(t, s.Put(t.Context(), "programs/"+name, make([]byte, 1_250_000), store.PutOptions{}))
+	}
+	c := sharedProgramsCheck(t.Context(), writes, s)
+	require.Equal(t, connect.Check{Name: "shared programs", Status: connect.OK,
+		Detail: "key " + key.ID() + ": the private key writes and reads; the bucket has 2 entries, 2.5 MB"}, c)
+	require.Equal(t, "key "+key.ID()+": the public key reads", sharedProgramsCheck(t.Context(), reads, nil).Detail)
+
+	require.NoError(t, os.Chmod(writes, 0o644))
+	c = sharedProgramsCheck(t.Context(), writes, s)
+	require.Equal(t, connect.Fail, c.Status)
+	require.Contains(t, c.Detail, "0644")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Equal(t, connect.Warn, sharedProgramsCheck(ended, reads, s).Status)
 }

@@ -22,8 +22,8 @@ func duCommand() *cobra.Command {
 		Short: "what runs, sweeps and evaluations take in the bucket, by kind",
 		Long: `Lists what each run, sweep and evaluation takes in the bucket, the largest first: in
 all, and by kind of object. A sweep's row includes its trials. Models are the base
-models, which runs share. With IDs it lists these alone. Nothing is read but the
-listing and the definitions of sweeps.
+models, which runs share; programs are compiled ones, which workers share. With IDs it
+lists these alone. Nothing is read but the listing and the definitions of sweeps.
 
   snapshots     full training states: policy, critic, optimizers
   batches       what updates read; a version without a snapshot is rebuilt from them
@@ -131,6 +131,8 @@ func whatOf(u bucket.Usage) string {
 	switch {
 	case u.What == bucket.OfModels:
 		return "shared models"
+	case u.What == bucket.OfPrograms:
+		return "shared programs"
 	case u.What == bucket.OfRest:
 		return "anything else"
 	case u.Removed:

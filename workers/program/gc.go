@@ -25,7 +25,9 @@ func gcCommand() *cobra.Command {
 		Short: "list and delete objects that no manifest names",
 		Long: `Lists what killed or abandoned attempts left in the store: artifacts that no
 manifest of the run names, and multipart uploads that never ended. Without RUN it
-lists those of all runs. Nothing is deleted without --delete.
+lists those of all runs, and the compiled programs that workers share and that were
+written 30 days ago or more: who needs one compiles it again. Nothing is deleted
+without --delete.
 
 It keeps manifests, specs, telemetry and reports, and every object younger than
 --grace. It keeps what a running iteration has written, however old; --ended says
@@ -58,7 +60,7 @@ the artifacts that the manifest named would look like garbage.`,
 	cmd.Flags().BoolVar(&c.delete, "delete", false, "delete the listed objects")
 	cmd.Flags().DurationVar(&c.grace, "grace", store.DefaultGrace, "the smallest age of a listed object")
 	cmd.Flags().BoolVar(&c.ended, "ended", false, "nobody works on the run any longer: also list the objects of an iteration that was begun and not committed")
-	cmd.Flags().BoolVar(&c.asJSON, "json", false, "print JSON, one object a run")
+	cmd.Flags().BoolVar(&c.asJSON, "json", false, "print JSON, one object a run, and one of the old shared programs")
 	command.WrittenOnly(cmd.Flags(), "delete", "ended", "grace") // a worker's --grace is another
 	conn.AddStoreFlags(cmd.Flags())
 	return cmd
@@ -96,7 +98,52 @@ func (c *collector) collect(ctx context.Context, runs []string) error {
 			bad = command.ErrSilent
 		}
 	}
+	if err := c.programs(ctx); err != nil {
+		return err
+	}
 	return bad
+}
+
+// programs lists the old shared programs and deletes them if asked to. Of a bucket without any it says nothing.
+func (c *collector) programs(ctx context.Context) error {
+	age := max(c.grace, bucket.ProgramsAge)
+	old, err := bucket.FindOldPrograms(ctx, c.store, time.Now().Add(-age))
+	if err != nil || len(old.Objects)+old.Young == 0 {
+		return err
+	}
+	if !c.asJSON {
+		text := objectLines(old.Objects) + fmt.Sprintf("shared programs: %s, %s, written %d days ago or more; kept: %d younger\n",
+			human.Plural(len(old.Objects), "object"), human.Bytes(old.Bytes), int(age/(24*time.Hour)), old.Young)
+		if _, err := io.WriteString(c.out, text); err != nil {
+			return err
+		}
+	}
+	deleted := c.delete && len(old.Objects) > 0
+	if deleted {
+		if err := old.Delete(ctx, c.store); err != nil {
+			return fmt.Errorf("delete old shared programs (what is left can be deleted by another gc): %w", err)
+		}
+	}
+	if c.asJSON {
+		return printJSON(c.out, struct {
+			Prefix string `json:"prefix"`
+			bucket.OldPrograms
+			Objects []objectJSON `json:"objects"`
+			Deleted bool         `json:"deleted"`
+		}{store.ProgramsFolder + "/", old, objectsJSON(old.Objects), deleted})
+	}
+	return c.told(deleted, len(old.Objects))
+}
+
+// told says what became of what was listed.
+func (c *collector) told(deleted bool, listed int) (err error) {
+	switch {
+	case deleted:
+		_, err = fmt.Fprintln(c.out, "deleted")
+	case listed > 0:
+		_, err = fmt.Fprintln(c.out, "nothing was deleted; --delete deletes these")
+	}
+	return err
 }
 
 // run lists one run's garbage and deletes it if asked to.
@@ -125,20 +172,21 @@ func (c *collector) run(ctx context.Context, run string) error {
 	if c.asJSON {
 		return c.printJSON(g, deleted)
 	}
-	switch {
-	case deleted:
-		_, err = fmt.Fprintln(c.out, "deleted")
-	case len(g.Objects)+len(g.Uploads) > 0:
-		_, err = fmt.Fprintln(c.out, "nothing was deleted; --delete deletes these")
+	return c.told(deleted, len(g.Objects)+len(g.Uploads))
+}
+
+// objectLines are lines with size, time and key.
+func objectLines(objects []store.Object) string {
+	var b strings.Builder
+	for _, o := range objects {
+		fmt.Fprintf(&b, "%10s  %s  %s\n", human.Bytes(o.Size), timeText(o.Modified), o.Key)
 	}
-	return err
+	return b.String()
 }
 
 func (c *collector) list(g store.Garbage) error {
 	var b strings.Builder
-	for _, o := range g.Objects {
-		fmt.Fprintf(&b, "%10s  %s  %s\n", human.Bytes(o.Size), timeText(o.Modified), o.Key)
-	}
+	b.WriteString(objectLines(g.Objects))
 	for _, u := range g.Uploads {
 		fmt.Fprintf(&b, "%10s  %s  %s (incomplete upload)\n", "?", timeText(u.Started), u.Key)
 	}

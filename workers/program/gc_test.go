@@ -113,6 +113,41 @@ func TestCollectAll(t *testing.T) {
 	require.Contains(t, errOut.String(), "reprise: "+unknown+": nothing in this folder tells the run's id")
 }
 
+// With all runs go the shared programs that are old, at least as old as --grace.
+func TestCollectPrograms(t *testing.T) {
+	s := store.NewMemory()
+	collect := func(c collector) string {
+		var out bytes.Buffer
+		c.store, c.out, c.errOut = s, &out, &out
+		require.NoError(t, c.collect(t.Context(), nil))
+		return out.String()
+	}
+	require.Empty(t, collect(collector{}))
+	old, older := store.ProgramsDir("k")+"/1.program", store.ProgramsDir("k")+"/2.program"
+	for key, days := range map[string]int{old: 31, older: 41, store.ProgramsDir("k") + "/3.program": 29} {
+		s.SetTime(time.Now().AddDate(0, 0, -days))
+		overwrite(t, s, key, "program")
+	}
+	out := collect(collector{grace: time.Hour})
+	require.Contains(t, out, old)
+	require.Contains(t, out, "shared programs: 2 objects, 14 bytes, written 30 days ago or more; kept: 1 younger\nnothing was deleted; --delete deletes these\n")
+	require.Contains(t, collect(collector{grace: 40 * 24 * time.Hour, delete: true}), "shared programs: 1 object, 7 bytes, written 40 days ago or more; kept: 2 younger\ndeleted\n")
+	require.True(t, gone(t, s, older))
+	require.False(t, gone(t, s, old))
+	var result struct {
+		Prefix  string
+		Objects []struct{ Key string }
+		Young   int
+		Deleted bool
+	}
+	require.NoError(t, json.Unmarshal([]byte(collect(collector{delete: true, asJSON: true})), &result))
+	require.Equal(t, "programs/", result.Prefix)
+	require.Equal(t, old, result.Objects[0].Key)
+	require.Equal(t, 1, result.Young)
+	require.True(t, result.Deleted)
+	require.True(t, gone(t, s, old))
+}
+
 func TestGCFlags(t *testing.T) {
 	_, _, err := execute(gcCommand(), "", "--grace", "-1h")
 	require.ErrorContains(t, err, "--grace is -1h0m0s")

@@ -19,7 +19,7 @@ func TestWorkerArguments(t *testing.T) {
 	var o workers.Options
 	AddWorkerFlags(f, &o, 5*time.Second)
 	f.String("dir", "elsewhere", "")
-	given := []string{"--xla-flags=--a=1 --b", "--grace=3s", "--metrics-listen=host:5", "--devices=1", "--devices=0", "--virtual-devices=2"}
+	given := []string{"--xla-flags=--a=1 --b", "--grace=3s", "--metrics-listen=host:5", "--devices=1", "--devices=0", "--virtual-devices=2", "--program-cache-key=key.pem"}
 	require.NoError(t, f.Parse(given))
 	arguments := workerArguments(f)
 	require.Subset(t, arguments, append(given, "--session-heartbeat=5s", "--plugin=", "--program-cache=default", "--host-slots=8"))

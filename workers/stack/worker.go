@@ -34,8 +34,14 @@ func AddWorkerFlags(f *pflag.FlagSet, o *workers.Options, heartbeat time.Duratio
 	f.StringVar(&o.PagesURL, "pages-url", "", "URL at which `reprise pages` serves: the details in the Web UI link to a run's page there (reprise dev sets its own)")
 	f.Float64Var(&o.PriceHour, "price-hour", 0, "price of an hour of the device, in your currency: runs sum it by device kind (0: not known)")
 	f.StringVar(&o.ModelCache, "model-cache", "", "folder for copies of base models above 8 MiB, of 64 GiB at most (default: reprise/models in the user's cache folder; none: no copies)")
+	AddProgramCacheKeyFlag(f, &o.ProgramCacheKey)
 	f.StringVar(&o.MetricsListen, "metrics-listen", "", "host:port at which Prometheus reads this worker's metrics (default: none; without a host: 127.0.0.1)")
 	f.IntVar(&o.MetricsRuns, "metrics-runs", 1, "how many runs the metrics' labels name: those that committed last (0: none)")
+}
+
+// AddProgramCacheKeyFlag adds the flag of the key by which workers share programs.
+func AddProgramCacheKeyFlag(f *pflag.FlagSet, path *string) {
+	f.StringVar(path, "program-cache-key", "", "`FILE` with an Ed25519 key in PEM, by which device workers share compiled programs through the bucket: who has the private key writes and reads them, who has the public one reads (default: the bucket's are not looked at)")
 }
 
 // AddFingerprintFlags adds the flags of a device on which runs are started: its

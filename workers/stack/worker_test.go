@@ -40,6 +40,9 @@ func TestWorkerFlags(t *testing.T) {
 	require.Equal(t, 3, parse("--virtual-devices=3").Device.VirtualDevices)
 	require.InDelta(t, 2.5, parse("--host-rate=2.5").HostRate, 0)
 	require.ErrorContains(t, workers.Options{Roles: workers.Roles, HostRate: -1}.Check(), "--host-rate -1")
+	require.Equal(t, "key.pem", parse("--program-cache-key=key.pem").ProgramCacheKey)
+	require.ErrorContains(t, workers.Options{Roles: workers.Roles, ProgramCacheKey: "/nowhere/key.pem"}.Check(), "--program-cache-key: program cache key: open /nowhere/key.pem")
+	require.NoError(t, workers.Options{Roles: []workers.Role{workers.RoleHost}, ProgramCacheKey: "/nowhere/key.pem"}.Check(), "a process without a device has no use for it")
 	require.ErrorContains(t, workers.Options{Roles: workers.Roles, Notices: "oci"}.Check(), `--notices: "oci" is none of auto`)
 }
 

@@ -152,8 +152,11 @@ func (m *Metrics) Device(fingerprint string, built func() model.Built, busy func
 		of               func(model.Built) int
 	}{
 		{"programs_total", programs, "compiler", func(b model.Built) int { return b.Compiled }},
-		{"programs_total", programs, "cache", func(b model.Built) int { return b.Loaded }},
+		{"programs_total", programs, "cache", func(b model.Built) int { return b.Loaded - b.Fetched }},
+		{"programs_total", programs, "bucket", func(b model.Built) int { return b.Fetched }},
 		{"program_cache_faults_total", "Programs whose file in the cache could not be used or written.", "", func(b model.Built) int { return b.CacheFaults }},
+		{"program_cache_unsigned_total", "What the bucket had in place of a program or a record without a valid signature; none of it was loaded.", "",
+			func(b model.Built) int { return b.Unsigned }},
 	} {
 		o := prometheus.CounterOpts{Namespace: "reprise", Name: c.name, Help: c.help}
 		if c.from != "" {

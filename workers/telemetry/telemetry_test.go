@@ -168,7 +168,9 @@ func as[R any](answer any) (R, error) {
 func tellDevice(m *Metrics) {
 	m.Rewritten()
 	m.Open(&OpenRuns{Waiting: map[string]int{"": 1, "cpu-1": 2}, Workers: map[string]int{"cpu-1": 1, "gpu-1": 0}, Paused: 3, Resting: 5, Going: 4})
-	m.Device("cpu-1", func() model.Built { return model.Built{Compiled: 2, Loaded: 6, CacheFaults: 1} },
+	m.Device("cpu-1", func() model.Built {
+		return model.Built{Compiled: 2, Loaded: 10, Fetched: 4, CacheFaults: 1, Unsigned: 3}
+	},
 		func() []time.Duration { return []time.Duration{2 * time.Second, 1500 * time.Millisecond} })
 }
 
@@ -214,6 +216,8 @@ func TestIteration(t *testing.T) {
 		`reprise_step_part_seconds_total{part="cached",step="restore"}`:  0.25,
 		`reprise_programs_total{from="compiler"}`:                        2,
 		`reprise_programs_total{from="cache"}`:                           6,
+		`reprise_programs_total{from="bucket"}`:                          4,
+		`reprise_program_cache_unsigned_total`:                           3,
 		`reprise_rewritten_objects_total`:                                1,
 		`reprise_program_cache_faults_total`:                             1,
 		`reprise_device_busy_seconds_total{device="0"}`:                  2,
