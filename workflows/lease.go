@@ -84,10 +84,32 @@ func left(ctx workflow.Context, commanded func() bool) error {
 func (w *Workflows) standInLine(ctx workflow.Context, fingerprint string) (answer workflow.Future, leave workflow.CancelFunc) {
 	root, _ := workflow.NewDisconnectedContext(ctx)
 	root, leave = workflow.WithCancel(root)
+	in := activities.AcquireInput{Run: workflow.GetInfo(ctx).WorkflowExecution.ID}
+	return workflow.ExecuteActivity(workflow.WithActivityOptions(root, AcquireOptions(fingerprint)), steps.Acquire.Name, in), leave
+}
+
+// AcquireOptions are the options by which a run stands in line for a device with a fingerprint.
+func AcquireOptions(fingerprint string) workflow.ActivityOptions {
 	o := options(steps.Acquire.Routing, "wait in line for a device", 0, 0)
 	o.TaskQueue, o.StartToCloseTimeout, o.HeartbeatTimeout = activities.LeaseQueue(fingerprint), leaseAnswer, 0
-	in := activities.AcquireInput{Run: workflow.GetInfo(ctx).WorkflowExecution.ID}
-	return workflow.ExecuteActivity(workflow.WithActivityOptions(root, o), steps.Acquire.Name, in), leave
+	return o
+}
+
+// HoldOptions are the options by which a run has a device: holder is the queue of the process that gave the lease, which may be
+// silent for as long as heartbeat.
+func HoldOptions(holder string, heartbeat time.Duration) workflow.ActivityOptions {
+	o := options(steps.Hold.Routing, "has the device", 0, heartbeat)
+	// It has no time-out while it has not begun: if nobody is there, no step begins either, and those have one. After a reset of the
+	// workflow, Temporal 1.29 would fire neither that nor any later time-out of an activity.
+	o.TaskQueue, o.StartToCloseTimeout = holder, sessionLife
+	return o
+}
+
+// ReleaseOptions are the options by which a run gives a device back.
+func ReleaseOptions(holder string) workflow.ActivityOptions {
+	o := options(steps.Release.Routing, "gives the device back", 0, 0)
+	o.TaskQueue, o.StartToCloseTimeout, o.ScheduleToStartTimeout, o.HeartbeatTimeout = holder, leaseAnswer, leaseAnswer, 0
+	return o
 }
 
 // hold has the worker hold a lease from now on.
@@ -97,10 +119,7 @@ func (w *Workflows) hold(ctx workflow.Context, got activities.Lease) *lease {
 	var end workflow.CancelFunc
 	l.work, end = workflow.WithCancel(root)
 	l.hold, l.drop = workflow.WithCancel(root)
-	o := options(steps.Hold.Routing, "has the device", 0, w.leaseHeartbeat())
-	// It has no time-out while it has not begun: if nobody is there, no step begins either, and those have one. After a reset of the
-	// workflow, Temporal 1.29 would fire neither that nor any later time-out of an activity.
-	o.TaskQueue, o.StartToCloseTimeout = got.Holder, sessionLife
+	o := HoldOptions(got.Holder, w.leaseHeartbeat())
 	held := workflow.ExecuteActivity(workflow.WithActivityOptions(l.hold, o), steps.Hold.Name, activities.HoldInput{Lease: got.ID, Run: l.run})
 	workflow.Go(root, func(own workflow.Context) {
 		var r activities.HoldResult
@@ -155,9 +174,7 @@ func (l *lease) giveBack() {
 		return
 	}
 	root, _ := workflow.NewDisconnectedContext(l.work)
-	o := options(steps.Release.Routing, "gives the device back", 0, 0)
-	o.TaskQueue, o.StartToCloseTimeout, o.ScheduleToStartTimeout, o.HeartbeatTimeout = l.Holder, leaseAnswer, leaseAnswer, 0
-	err := workflow.ExecuteActivity(workflow.WithActivityOptions(root, o), steps.Release.Name,
+	err := workflow.ExecuteActivity(workflow.WithActivityOptions(root, ReleaseOptions(l.Holder)), steps.Release.Name,
 		activities.HoldInput{Lease: l.ID, Run: l.run}).Get(root, nil)
 	if err != nil { // nobody is there
 		l.drop()
