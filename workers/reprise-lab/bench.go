@@ -88,8 +88,8 @@ less certain; the machine's load is printed.`,
 	f.IntVar(&o.Kills, "kills", 3, "how many times the process that computes is killed; with heartbeats also all workers, and all frozen")
 	f.BoolVar(&o.KillWorker, "kill-worker", false, "kill the whole worker, as when its machine is lost: the run notices by silence")
 	f.IntVar(&o.KillAt, "kill-at", 6, "the iteration whose update is killed, and so the number of updates to rebuild")
-	f.DurationSliceVar(&o.Heartbeats.TimeOuts, "timeouts", []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 5 * time.Second, 10 * time.Second},
-		"the time-outs of a lease's heartbeat that are measured, ascending")
+	timeouts := []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 5 * time.Second, 10 * time.Second}
+	f.DurationSliceVar(&o.Heartbeats.TimeOuts, "timeouts", timeouts, "the time-outs of a lease's heartbeat that are measured, ascending")
 	f.Float64Var(&o.Heartbeats.Minutes, "minutes", 30, "how long false losses of leases are counted at each load; 0 leaves that out")
 	f.IntSliceVar(&o.Heartbeats.Loads, "load", []int{0, 10, 30}, "processes that take a processor meanwhile, at the priority of all others")
 	f.IntVar(&o.Heartbeats.Restarts, "restarts", 10, "how often the server is killed under leases, and started again a second later; 0 leaves that out")
