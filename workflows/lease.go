@@ -2,6 +2,8 @@ package workflows
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -85,14 +87,36 @@ func (w *Workflows) standInLine(ctx workflow.Context, fingerprint string) (answe
 	root, _ := workflow.NewDisconnectedContext(ctx)
 	root, leave = workflow.WithCancel(root)
 	in := activities.AcquireInput{Run: workflow.GetInfo(ctx).WorkflowExecution.ID}
-	return workflow.ExecuteActivity(workflow.WithActivityOptions(root, AcquireOptions(fingerprint)), steps.Acquire.Name, in), leave
+	return workflow.ExecuteActivity(workflow.WithActivityOptions(root, AcquireOptions(ctx, fingerprint)), steps.Acquire.Name, in), leave
 }
 
 // AcquireOptions are the options by which a run stands in line for a device with a fingerprint.
-func AcquireOptions(fingerprint string) workflow.ActivityOptions {
+func AcquireOptions(ctx workflow.Context, fingerprint string) workflow.ActivityOptions {
 	o := options(steps.Acquire.Routing, "wait in line for a device", 0, 0)
 	o.TaskQueue, o.StartToCloseTimeout, o.HeartbeatTimeout = activities.LeaseQueue(fingerprint), leaseAnswer, 0
+	o.Priority = linePriority(workflow.GetInfo(ctx))
 	return o
+}
+
+// fairnessKeyMax is the most bytes of a fairness key that the server takes.
+const fairnessKeyMax = 64
+
+// linePriority is the priority of a run's place in line. The trials of a sweep have one fairness key together, so that a server that
+// deals fairly does not keep another run waiting for all of them. What a person has said when the run, or its sweep, was started goes
+// before: the server adds what is left open here.
+func linePriority(of *workflow.Info) temporal.Priority {
+	if of.Priority.FairnessKey != "" {
+		return temporal.Priority{}
+	}
+	key := of.WorkflowExecution.ID
+	if sweep := of.ParentWorkflowExecution; sweep != nil {
+		key = sweep.ID
+	}
+	if len(key) > fairnessKeyMax {
+		sum := sha256.Sum256([]byte(key))
+		key = hex.EncodeToString(sum[:])
+	}
+	return temporal.Priority{FairnessKey: key}
 }
 
 // HoldOptions are the options by which a run has a device: holder is the queue of the process that gave the lease, which may be

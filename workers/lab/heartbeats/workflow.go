@@ -104,7 +104,7 @@ func describe(ctx workflow.Context) (string, error) {
 
 // acquire stands in line until a worker gives a lease; ok is false when it was told to stop before.
 func acquire(ctx workflow.Context, fingerprint string, stopped *bool) (lease activities.Lease, ok bool, err error) {
-	line, leave := workflow.WithCancel(workflow.WithActivityOptions(ctx, workflows.AcquireOptions(fingerprint)))
+	line, leave := workflow.WithCancel(workflow.WithActivityOptions(ctx, workflows.AcquireOptions(ctx, fingerprint)))
 	defer leave()
 	in := activities.AcquireInput{Run: workflow.GetInfo(ctx).WorkflowExecution.ID}
 	answer := workflow.ExecuteActivity(line, steps.Acquire.Name, in)
