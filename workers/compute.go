@@ -28,7 +28,9 @@ func (p *process) startDevice(ctx context.Context) (info activities.DeviceInfo, 
 	}
 	id := uuid.NewString()
 	p.holder = lease.New(id, activities.HolderQueue(id), p.Client.RecordActivityHeartbeat)
-	p.holder.Line = func(ctx context.Context, fingerprint string) []string { return runs.Line(ctx, p.Client, fingerprint) }
+	p.holder.Line = func(ctx context.Context, fingerprint string) []string {
+		return runs.Line(ctx, p.Client, p.Namespace, fingerprint)
+	}
 	if p.Child != nil {
 		if info, err = p.startChild(ctx); err != nil {
 			return info, err

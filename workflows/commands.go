@@ -98,8 +98,8 @@ func (w *Waiting) InLine() string {
 	if w.Place > 0 {
 		place = fmt.Sprintf("is number %d of %d in line", w.Place, w.Of)
 	}
-	return fmt.Sprintf("a device worker with fingerprint %s is there, and %s; this run %s (first come, first served), and another "+
-		"worker of that fingerprint would take it at once", w.Wanted, has, place)
+	return fmt.Sprintf("a device worker with fingerprint %s is there, and %s; this run %s (first come, first served among equal priorities), and "+
+		"another worker of that fingerprint would take it at once", w.Wanted, has, place)
 }
 
 // StopAfter is the argument of the update "stop-after".

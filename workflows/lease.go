@@ -2,6 +2,8 @@ package workflows
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -84,10 +86,54 @@ func left(ctx workflow.Context, commanded func() bool) error {
 func (w *Workflows) standInLine(ctx workflow.Context, fingerprint string) (answer workflow.Future, leave workflow.CancelFunc) {
 	root, _ := workflow.NewDisconnectedContext(ctx)
 	root, leave = workflow.WithCancel(root)
+	in := activities.AcquireInput{Run: workflow.GetInfo(ctx).WorkflowExecution.ID}
+	return workflow.ExecuteActivity(workflow.WithActivityOptions(root, AcquireOptions(ctx, fingerprint)), steps.Acquire.Name, in), leave
+}
+
+// AcquireOptions are the options by which a run stands in line for a device with a fingerprint.
+func AcquireOptions(ctx workflow.Context, fingerprint string) workflow.ActivityOptions {
 	o := options(steps.Acquire.Routing, "wait in line for a device", 0, 0)
 	o.TaskQueue, o.StartToCloseTimeout, o.HeartbeatTimeout = activities.LeaseQueue(fingerprint), leaseAnswer, 0
-	in := activities.AcquireInput{Run: workflow.GetInfo(ctx).WorkflowExecution.ID}
-	return workflow.ExecuteActivity(workflow.WithActivityOptions(root, o), steps.Acquire.Name, in), leave
+	o.Priority = linePriority(workflow.GetInfo(ctx))
+	return o
+}
+
+// fairnessKeyMax is the most bytes of a fairness key that the server takes.
+const fairnessKeyMax = 64
+
+// linePriority is the priority of a run's place in line. The trials of a sweep have one fairness key together, so that a server that
+// deals fairly does not keep another run waiting for all of them. What a person has said when the run, or its sweep, was started goes
+// before: the server adds what is left open here.
+func linePriority(of *workflow.Info) temporal.Priority {
+	if of.Priority.FairnessKey != "" {
+		return temporal.Priority{}
+	}
+	key := of.WorkflowExecution.ID
+	if sweep := of.ParentWorkflowExecution; sweep != nil {
+		key = sweep.ID
+	}
+	if len(key) > fairnessKeyMax {
+		sum := sha256.Sum256([]byte(key))
+		key = hex.EncodeToString(sum[:])
+	}
+	return temporal.Priority{FairnessKey: key}
+}
+
+// HoldOptions are the options by which a run has a device: holder is the queue of the process that gave the lease, which may be
+// silent for as long as heartbeat.
+func HoldOptions(holder string, heartbeat time.Duration) workflow.ActivityOptions {
+	o := options(steps.Hold.Routing, "has the device", 0, heartbeat)
+	// It has no time-out while it has not begun: if nobody is there, no step begins either, and those have one. After a reset of the
+	// workflow, Temporal 1.29 would fire neither that nor any later time-out of an activity.
+	o.TaskQueue, o.StartToCloseTimeout = holder, sessionLife
+	return o
+}
+
+// ReleaseOptions are the options by which a run gives a device back.
+func ReleaseOptions(holder string) workflow.ActivityOptions {
+	o := options(steps.Release.Routing, "gives the device back", 0, 0)
+	o.TaskQueue, o.StartToCloseTimeout, o.ScheduleToStartTimeout, o.HeartbeatTimeout = holder, leaseAnswer, leaseAnswer, 0
+	return o
 }
 
 // hold has the worker hold a lease from now on.
@@ -97,10 +143,7 @@ func (w *Workflows) hold(ctx workflow.Context, got activities.Lease) *lease {
 	var end workflow.CancelFunc
 	l.work, end = workflow.WithCancel(root)
 	l.hold, l.drop = workflow.WithCancel(root)
-	o := options(steps.Hold.Routing, "has the device", 0, w.leaseHeartbeat())
-	// It has no time-out while it has not begun: if nobody is there, no step begins either, and those have one. After a reset of the
-	// workflow, Temporal 1.29 would fire neither that nor any later time-out of an activity.
-	o.TaskQueue, o.StartToCloseTimeout = got.Holder, sessionLife
+	o := HoldOptions(got.Holder, w.leaseHeartbeat())
 	held := workflow.ExecuteActivity(workflow.WithActivityOptions(l.hold, o), steps.Hold.Name, activities.HoldInput{Lease: got.ID, Run: l.run})
 	workflow.Go(root, func(own workflow.Context) {
 		var r activities.HoldResult
@@ -155,9 +198,7 @@ func (l *lease) giveBack() {
 		return
 	}
 	root, _ := workflow.NewDisconnectedContext(l.work)
-	o := options(steps.Release.Routing, "gives the device back", 0, 0)
-	o.TaskQueue, o.StartToCloseTimeout, o.ScheduleToStartTimeout, o.HeartbeatTimeout = l.Holder, leaseAnswer, leaseAnswer, 0
-	err := workflow.ExecuteActivity(workflow.WithActivityOptions(root, o), steps.Release.Name,
+	err := workflow.ExecuteActivity(workflow.WithActivityOptions(root, ReleaseOptions(l.Holder)), steps.Release.Name,
 		activities.HoldInput{Lease: l.ID, Run: l.run}).Get(root, nil)
 	if err != nil { // nobody is there
 		l.drop()

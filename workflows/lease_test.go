@@ -1,10 +1,15 @@
 package workflows
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
 )
@@ -22,9 +27,33 @@ func TestStandsInLine(t *testing.T) {
 	p.result()
 	require.Equal(t, &Waiting{Wanted: testPrint, Present: []string{testPrint}, Busy: "other", Place: 2, Of: 3}, seen.Waiting)
 	require.Equal(t, "a device worker with fingerprint f00df00df00d is there, and is busy with other; this run is number 2 of 3 in line "+
-		"(first come, first served), and another worker of that fingerprint would take it at once", seen.Waiting.InLine())
+		"(first come, first served among equal priorities), and another worker of that fingerprint would take it at once", seen.Waiting.InLine())
 	require.Len(t, p.tried, 1, "it stands in line once")
 	require.Nil(t, p.status().Waiting)
+}
+
+// A run's place in line has the run's name as its fairness key, or its sweep's, unless a person has given one. A name that is too long
+// for a key is hashed.
+func TestLinePriority(t *testing.T) {
+	long := strings.Repeat("ä", 33)
+	for name, c := range map[string]struct {
+		of   workflow.Info
+		want temporal.Priority
+	}{
+		"a run":          {workflow.Info{WorkflowExecution: workflow.Execution{ID: "r"}}, temporal.Priority{FairnessKey: "r"}},
+		"a trial":        {workflow.Info{WorkflowExecution: workflow.Execution{ID: "s/1"}, ParentWorkflowExecution: &workflow.Execution{ID: "s"}}, temporal.Priority{FairnessKey: "s"}},
+		"a person's key": {workflow.Info{WorkflowExecution: workflow.Execution{ID: "r"}, Priority: temporal.Priority{FairnessKey: "team"}}, temporal.Priority{}},
+		"a person's priority": {workflow.Info{WorkflowExecution: workflow.Execution{ID: "r"}, Priority: temporal.Priority{PriorityKey: 1}},
+			temporal.Priority{FairnessKey: "r"}},
+		"a long name": {workflow.Info{WorkflowExecution: workflow.Execution{ID: long}},
+			temporal.Priority{FairnessKey: fmt.Sprintf("%x", sha256.Sum256([]byte(long)))}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := linePriority(&c.of)
+			require.Equal(t, c.want, got)
+			require.LessOrEqual(t, len(got.FairnessKey), fairnessKeyMax)
+		})
+	}
 }
 
 // What becomes of a lease is said as it was: a process that was lost counts as a failure of its step and a device that was lost, a

@@ -154,7 +154,7 @@ func TestAddrPort(t *testing.T) {
 // The children's arguments say where to listen: every address among them is 127.0.0.1,
 // and none is left to the servers' defaults.
 func TestChildrenAreToldLoopback(t *testing.T) {
-	temporal := temporalChild("temporal", t.TempDir(), 11111, 22222, true)
+	temporal := temporalChild("temporal", t.TempDir(), 11111, 22222, true, true)
 	s3, err := versityChild("versitygw", t.TempDir(), 33333, "key", "secret")
 	require.NoError(t, err)
 	after := func(c *child, flag string) string {

@@ -26,11 +26,12 @@ const (
 	Region    = "us-east-1"
 )
 
-// Flags that change a port; errors name them.
+// Flags that errors name.
 const (
 	flagTemporalPort = "temporal-port"
 	flagUIPort       = "ui-port"
 	flagS3Port       = "s3-port"
+	flagFair         = "fair"
 )
 
 // Options say where a stack lives and listens.
@@ -44,6 +45,9 @@ type Options struct {
 	// $REPRISE_TEMPORAL, then for bin/temporal (bin/versitygw) in the working
 	// directory and above, then beside this program.
 	TemporalBin, VersityBin string
+	// Fair makes the Temporal server heed the priorities and the fairness keys of what waits in its queues. A folder's data stays
+	// as it was made: Temporal 1.29 would not find, after a change, what waited before.
+	Fair bool
 	// Stdout gets a line for each event; nil discards them.
 	Stdout io.Writer
 	// Ephemeral keeps everything in a new folder under Dir (under the system's
@@ -51,13 +55,14 @@ type Options struct {
 	Ephemeral bool
 }
 
-// AddFlags adds --dir, --temporal-port, --ui-port and --s3-port, with the
+// AddFlags adds --dir, --temporal-port, --ui-port, --s3-port and --fair, with the
 // defaults of a stack that a person starts.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Dir, "dir", DefaultDir, "folder of the stack's data, logs and credentials")
 	flags.IntVar(&o.TemporalPort, flagTemporalPort, DefaultTemporalPort, "port of the Temporal server on 127.0.0.1 (0: any free one)")
 	flags.IntVar(&o.UIPort, flagUIPort, DefaultUIPort, "port of the Temporal Web UI on 127.0.0.1 (0: any free one)")
 	flags.IntVar(&o.S3Port, flagS3Port, DefaultS3Port, "port of the S3 server on 127.0.0.1 (0: any free one)")
+	flags.BoolVar(&o.Fair, flagFair, false, "the Temporal server heeds priorities and fairness keys of runs that wait; for a new folder, which stays so")
 }
 
 func (o Options) say(format string, arguments ...any) {

@@ -82,11 +82,12 @@ func startOnce(ctx context.Context, options Options) (_ *Stack, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := prepareDatabase(s.dir); err != nil {
+	fair, err := prepareDatabase(s.dir, options.Fair)
+	if err != nil {
 		return nil, err
 	}
 	died := func(err error) { s.failed <- err }
-	s.temporal = temporalChild(options.TemporalBin, s.dir, s.port, s.ui, options.Ephemeral)
+	s.temporal = temporalChild(options.TemporalBin, s.dir, s.port, s.ui, options.Ephemeral, fair)
 	s.s3, err = newS3Server(options.VersityBin, s.dir, s3Port, S3{
 		Region: Region, Bucket: Bucket, AccessKey: access, SecretKey: secret, CredentialsFile: filepath.Join(s.dir, credentialsFile),
 	})
@@ -105,7 +106,7 @@ func startOnce(ctx context.Context, options Options) (_ *Stack, err error) {
 	// From here on an end is news; before, it is the start's own error.
 	s.temporal.watch(died)
 	s.s3.child.watch(died)
-	if err := markDatabase(s.dir); err != nil {
+	if err := markDatabase(s.dir, fair); err != nil {
 		return nil, err
 	}
 	state := State{

@@ -212,12 +212,38 @@ func TestChildEnvironments(t *testing.T) {
 	require.Contains(t, CLIEnvironment(), "AWS_SECRET_ACCESS_KEY=planted-key")
 	s3, err := versityChild("versitygw", t.TempDir(), 1, "access", "secret")
 	require.NoError(t, err)
-	for _, environment := range [][]string{temporalChild("temporal", t.TempDir(), 1, 2, false).environment, s3.environment} {
+	for _, environment := range [][]string{temporalChild("temporal", t.TempDir(), 1, 2, false, false).environment, s3.environment} {
 		for _, variable := range []string{"TEMPORAL_ADDRESS=prod:7233", "VGW_PORT=0.0.0.0:1", "AWS_SECRET_ACCESS_KEY=planted-key"} {
 			require.NotContains(t, environment, variable)
 		}
 		require.Contains(t, environment, "LC_ALL=C.UTF-8")
 	}
+}
+
+// A folder's data stays as they were made: fair or not. A folder without data is made as is asked for.
+func TestFairData(t *testing.T) {
+	fairOf := func(dir string, asked bool) bool {
+		fair, err := prepareDatabase(dir, asked)
+		require.NoError(t, err)
+		return fair
+	}
+	dir := t.TempDir()
+	require.True(t, fairOf(dir, true))
+	require.False(t, fairOf(dir, false), "its server was never up")
+	require.NoError(t, markDatabase(dir, true))
+	require.True(t, fairOf(dir, true))
+	require.True(t, fairOf(dir, false))
+
+	dir = t.TempDir()
+	require.NoError(t, markDatabase(dir, false))
+	require.False(t, fairOf(dir, false))
+	_, err := Start(t.Context(), Options{Dir: dir, Fair: true})
+	require.ErrorContains(t, err, "was made without --fair")
+	require.ErrorContains(t, err, "--dir")
+
+	arguments := temporalChild("temporal", dir, 1, 2, false, true).arguments
+	require.Contains(t, arguments, "matching.enableFairness=true")
+	require.NotContains(t, temporalChild("temporal", dir, 1, 2, false, false).arguments, "matching.enableFairness=true")
 }
 
 func TestPortInUse(t *testing.T) {

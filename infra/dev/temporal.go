@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -31,7 +32,10 @@ var dynamicConfig = []string{
 	"matching.numTaskqueueWritePartitions=1",
 }
 
-func temporalChild(program, dir string, port, ui int, ephemeral bool) *child {
+// fairConfig has the server keep apart priorities and fairness keys, which Temporal 1.29 does not by itself.
+var fairConfig = []string{"matching.useNewMatcher=true", "matching.enableFairness=true"}
+
+func temporalChild(program, dir string, port, ui int, ephemeral, fair bool) *child {
 	// With WAL a killed server loses nothing. With synchronous=1 a power cut may lose the
 	// last moments; a run then resumes from the bucket. Waiting for the disk is a quarter
 	// of an activity's cost. An ephemeral stack never waits.
@@ -46,7 +50,11 @@ func temporalChild(program, dir string, port, ui int, ephemeral bool) *child {
 		"--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=" + synchronous,
 		"--log-level", "warn",
 	}
-	for _, value := range dynamicConfig {
+	values := dynamicConfig
+	if fair {
+		values = slices.Concat(values, fairConfig)
+	}
+	for _, value := range values {
 		arguments = append(arguments, "--dynamic-config-value", value)
 	}
 	for _, attribute := range SearchAttributes {
@@ -60,28 +68,38 @@ func temporalChild(program, dir string, port, ui int, ephemeral bool) *child {
 
 const (
 	databaseFile = "temporal.db"
-	// databaseMark is a file beside a database whose server was up once.
+	// databaseMark is a file beside a database whose server was up once. Its text is fairMark where that server was fair.
 	databaseMark = "temporal.db.whole"
+	fairMark     = "fair\n"
 )
 
-// prepareDatabase sets a half-made database aside. The server makes the file and then its
-// tables; if it is killed in between, it never starts again. Such a file has never held a
-// workflow.
-func prepareDatabase(dir string) error {
-	if _, err := os.Stat(filepath.Join(dir, databaseMark)); err == nil {
-		return nil
+// prepareDatabase sets a half-made database aside, and tells whether the server has to be fair. The server makes the file and then its
+// tables; if it is killed in between, it never starts again. Such a file has never held a workflow.
+func prepareDatabase(dir string, fair bool) (bool, error) {
+	mark, err := os.ReadFile(filepath.Join(dir, databaseMark))
+	if err == nil {
+		was := string(mark) == fairMark
+		if fair && !was {
+			return false, fmt.Errorf("the data in %s was made without --%s, with which the server would not find what waits in its queues: "+
+				"choose another folder with --dir", dir, flagFair)
+		}
+		return was, nil
 	}
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		path := filepath.Join(dir, databaseFile) + suffix
 		if err := os.Rename(path, path+".incomplete"); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("set a half-made Temporal database aside: %w", err)
+			return false, fmt.Errorf("set a half-made Temporal database aside: %w", err)
 		}
 	}
-	return nil
+	return fair, nil
 }
 
-func markDatabase(dir string) error {
-	if err := os.WriteFile(filepath.Join(dir, databaseMark), nil, 0o600); err != nil {
+func markDatabase(dir string, fair bool) error {
+	text := ""
+	if fair {
+		text = fairMark
+	}
+	if err := os.WriteFile(filepath.Join(dir, databaseMark), []byte(text), 0o600); err != nil {
 		return fmt.Errorf("mark the Temporal database as whole: %w", err)
 	}
 	return nil

@@ -49,12 +49,18 @@ it away:
   recovery    a worker process is killed by SIGKILL in the middle of an iteration
               while another one waits: detection and dispatch (goal: at most 10 s
               together), compiling, loading, rebuilding
+  heartbeats  only by name, since it takes hours: for each time-out of a lease's
+              heartbeat a device worker, on which nothing is computed. Seconds until a
+              run sees that both processes of the worker were killed, or frozen; and how
+              often it is told so falsely in --minutes at each --load, and in --restarts
+              of the server, which is away for a second and for its start
 
 Figures are medians. Other work on the machine makes them larger and the ratios
 less certain; the machine's load is printed.`,
 		Example: `  reprise-lab bench
   reprise-lab bench --part env
   reprise-lab bench --part speed,tax --rounds 6
+  reprise-lab bench --part heartbeats --kills 5 --minutes 30 --load 0,10,30
   REPRISE_PYTHON=/tmp/torch/bin/python reprise-lab bench --part speed --model .reprise/smollm2-135m
   reprise-lab bench --json > bench.json`,
 		Args: command.None,
@@ -70,7 +76,7 @@ less certain; the machine's load is printed.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&o.Parts, "part", bench.Parts, "which parts are measured")
+	f.StringSliceVar(&o.Parts, "part", bench.DefaultParts, "which parts are measured")
 	f.StringVar(&o.Preset, "preset", "bandit-demo", "the preset whose iterations are measured")
 	f.StringVar(&o.Tokenizer, "tokenizer", "", "a Hugging Face model folder whose tokenizer is measured, as the starter's is (default: a tiny Qwen's, in the repository)")
 	f.StringVar(&o.Model, "model", "", "a model folder whose architecture's speed is measured in place of the starter's and the wide policy's, with drawn weights")
@@ -79,9 +85,14 @@ less certain; the machine's load is printed.`,
 	f.IntVar(&o.Iterations, "iterations", 12, "iterations a turn; the first and the last are not counted")
 	f.IntVar(&o.Trials, "trials", 8, "trials of the measured sweep")
 	f.IntVar(&o.StubTrials, "stub-trials", 5000, "trials of the sweep of stubs, of a second each, 500 at once; 0 leaves it out")
-	f.IntVar(&o.Kills, "kills", 3, "how many times the process that computes is killed")
+	f.IntVar(&o.Kills, "kills", 3, "how many times the process that computes is killed; with heartbeats also all workers, and all frozen")
 	f.BoolVar(&o.KillWorker, "kill-worker", false, "kill the whole worker, as when its machine is lost: the run notices by silence")
 	f.IntVar(&o.KillAt, "kill-at", 6, "the iteration whose update is killed, and so the number of updates to rebuild")
+	timeouts := []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 5 * time.Second, 10 * time.Second}
+	f.DurationSliceVar(&o.Heartbeats.TimeOuts, "timeouts", timeouts, "the time-outs of a lease's heartbeat that are measured, ascending")
+	f.Float64Var(&o.Heartbeats.Minutes, "minutes", 30, "how long false losses of leases are counted at each load; 0 leaves that out")
+	f.IntSliceVar(&o.Heartbeats.Loads, "load", []int{0, 10, 30}, "processes that take a processor meanwhile, at the priority of all others")
+	f.IntVar(&o.Heartbeats.Restarts, "restarts", 10, "how often the server is killed under leases, and started again a second later; 0 leaves that out")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	stack.AddWorkerFlags(f, &o.Worker, 5*time.Second)
 	return cmd

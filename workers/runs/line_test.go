@@ -29,7 +29,7 @@ func TestLine(t *testing.T) {
 	for _, id := range []string{"third", "has", "first", "steps", "ended", "second"} {
 		s.runs = append(s.runs, execution(t, id, "Train", running, 1, nil))
 	}
-	require.Equal(t, []string{"first", "second", "third"}, Line(t.Context(), s, "f"))
+	require.Equal(t, []string{"first", "second", "third"}, Line(t.Context(), s, "n", "f"))
 	s.fails = errors.New("unavailable")
-	require.Empty(t, Line(t.Context(), s, "f"))
+	require.Empty(t, Line(t.Context(), s, "n", "f"))
 }

@@ -212,7 +212,7 @@ w-1 is done: version 4 of bandit-1, state 6f76, on 2 suites; artifacts under eva
 	out, err = watched(t, &scripted{kind: "Evaluate", end: cancelled, statuses: []any{waiting, waiting, busy, at("ended: cancelled", near)}})
 	require.NoError(t, err)
 	require.Contains(t, out, "waiting for a device with fingerprint 9386b8a1e66d; none is there\n"+
-		"waiting for a device: a device worker with fingerprint 9386b8a1e66d is there, and serves another workflow; this run stands in line (first come, first served)")
+		"waiting for a device: a device worker with fingerprint 9386b8a1e66d is there, and serves another workflow; this run stands in line (first come, first served among equal priorities)")
 	require.Contains(t, out, "w-1 was cancelled; 1 of 2 suites were measured\n")
 }
 

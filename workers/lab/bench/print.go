@@ -62,6 +62,9 @@ func (r Report) Print(out io.Writer) error {
 		printRecoveries(&b, r.Recoveries)
 		fmt.Fprintf(&b, "  a worker process had at most %s resident\n", human.Bytes(r.WorkerPeak))
 	}
+	if r.Heartbeats != nil {
+		printHeartbeats(&b, *r.Heartbeats)
+	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }

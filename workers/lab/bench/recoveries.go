@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/reprise-rl/reprise/workers/lab/crew"
+	"github.com/reprise-rl/reprise/workers/lab/heartbeats"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 
@@ -21,6 +22,17 @@ func (s *benchmark) recoveries(ctx context.Context) error {
 		processes := &crew.Crew{Dir: on.Dir(), Worker: s.Worker}
 		defer processes.End()
 		return s.kill(ctx, on.Client, processes, text)
+	})
+}
+
+// heartbeats measures the time-outs of a lease's heartbeat on a dev stack.
+func (s *benchmark) heartbeats(ctx context.Context) error {
+	o := s.Heartbeats
+	o.Repeats = s.Kills
+	return stack.WithServers(ctx, s.servers, func(on stack.Servers) error {
+		got, err := heartbeats.Measure(ctx, on, s.Worker, o, s.say)
+		s.r.Heartbeats = &got
+		return err
 	})
 }
 

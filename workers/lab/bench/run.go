@@ -22,6 +22,7 @@ import (
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/lab/environments"
+	"github.com/reprise-rl/reprise/workers/lab/heartbeats"
 	"github.com/reprise-rl/reprise/workers/lab/speed"
 	"github.com/reprise-rl/reprise/workers/report/synthetic"
 	"github.com/reprise-rl/reprise/workers/stack"
@@ -44,13 +45,14 @@ type Report struct {
 	Exact        []Exactness          `json:"exact,omitempty"`
 	Tax          Tax                  `json:"tax"`
 	// LongTax is that of the preset with twice as many groups: iterations of about a second.
-	LongTax    Tax         `json:"long_tax"`
-	Sweep      *Sweep      `json:"sweep,omitempty"`
-	Stubs      *Stubs      `json:"stubs,omitempty"`
-	SlowBucket *SlowBucket `json:"slow_bucket,omitempty"`
-	Helped     *Helped     `json:"helped,omitempty"`
-	Size       *Size       `json:"size,omitempty"`
-	Recoveries []Recovery  `json:"recoveries"`
+	LongTax    Tax                 `json:"long_tax"`
+	Sweep      *Sweep              `json:"sweep,omitempty"`
+	Stubs      *Stubs              `json:"stubs,omitempty"`
+	SlowBucket *SlowBucket         `json:"slow_bucket,omitempty"`
+	Helped     *Helped             `json:"helped,omitempty"`
+	Size       *Size               `json:"size,omitempty"`
+	Recoveries []Recovery          `json:"recoveries"`
+	Heartbeats *heartbeats.Figures `json:"heartbeats,omitempty"`
 	// WorkerPeak is the peak resident memory of a worker process in bytes.
 	WorkerPeak int64 `json:"worker_peak_bytes"`
 }
@@ -77,6 +79,8 @@ type Options struct {
 	Kills, KillAt int
 	// KillWorker kills a whole worker, as when its machine is lost, in place of the process that computes for it.
 	KillWorker bool
+	// Heartbeats are the time-outs that are measured, and how. Its repeats are Kills.
+	Heartbeats heartbeats.Options
 }
 
 // The parts of the bench, in the order they are measured.
@@ -92,12 +96,17 @@ const (
 	partWorkers    = "workers"
 	partSize       = "size"
 	partRecovery   = "recovery"
+	partHeartbeats = "heartbeats"
 )
 
 // Parts lists all parts in that order.
 var Parts = []string{
 	partEnv, partAlgorithms, partReport, partSpeed, partExact, partTax, partSweep, partBucket, partWorkers, partSize, partRecovery,
+	partHeartbeats,
 }
+
+// DefaultParts are those that take minutes.
+var DefaultParts = slices.DeleteFunc(slices.Clone(Parts), func(part string) bool { return part == partHeartbeats })
 
 // has reports whether a part is to be measured.
 func (o Options) has(part string) bool { return slices.Contains(o.Parts, part) }
@@ -114,6 +123,11 @@ func (o Options) check() error {
 	}
 	if len(o.Parts) == 0 {
 		return fmt.Errorf("bench: --part names none of %s", strings.Join(Parts, ", "))
+	}
+	if o.has(partHeartbeats) {
+		if err := o.Heartbeats.Check(); err != nil {
+			return fmt.Errorf("bench: %w", err)
+		}
 	}
 	return nil
 }
@@ -150,6 +164,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (Report, error) {
 		{partWorkers, "workers: ", s.helpers},
 		{partSize, "size: ", s.sizes},
 		{partRecovery, "", s.recoveries},
+		{partHeartbeats, "heartbeats: ", s.heartbeats},
 	} {
 		if !o.has(part.name) {
 			continue

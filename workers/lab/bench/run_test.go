@@ -7,28 +7,32 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/workers/lab/environments"
+	"github.com/reprise-rl/reprise/workers/lab/heartbeats"
 	"github.com/reprise-rl/reprise/workers/lab/speed"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 func TestBenchOptions(t *testing.T) {
 	good := Options{Parts: Parts, Repeats: 1, Rounds: 1, Iterations: 3, Trials: 1, Kills: 1, KillAt: 1}
+	good.Heartbeats.TimeOuts = []time.Duration{time.Second}
 	require.NoError(t, good.check())
 	for name, c := range map[string]struct {
 		edit func(*Options)
 		want string
 	}{
-		"a part nobody knows": {func(o *Options) { o.Parts = []string{"env", "taxes"} }, `--part "taxes" is none of env, algorithms, report, speed, exact, tax, sweep, bucket, workers, size, recovery`},
+		"a part nobody knows": {func(o *Options) { o.Parts = []string{"env", "taxes"} }, `--part "taxes" is none of env, algorithms, report, speed, exact, tax, sweep, bucket, workers, size, recovery, heartbeats`},
 		"no part":             {func(o *Options) { o.Parts = nil }, "names none"},
 		"no rounds":           {func(o *Options) { o.Rounds = 0 }, "at least 1"},
 		"no trials":           {func(o *Options) { o.Trials = 0 }, "--trials"},
 		"too few iterations":  {func(o *Options) { o.Iterations = 2 }, "at least 3"},
+		"no time-outs":        {func(o *Options) { o.Heartbeats.TimeOuts = nil }, "bench: --timeouts names none"},
 	} {
 		o := good
 		c.edit(&o)
@@ -37,6 +41,33 @@ func TestBenchOptions(t *testing.T) {
 	good.Parts = []string{partEnv}
 	require.True(t, good.has(partEnv))
 	require.False(t, good.has(partTax))
+	good.Heartbeats.TimeOuts = nil
+	require.NoError(t, good.check(), "nobody measures them")
+	require.NotContains(t, DefaultParts, partHeartbeats)
+	require.Len(t, DefaultParts, len(Parts)-1)
+}
+
+func TestPrintHeartbeats(t *testing.T) {
+	f := heartbeats.Figures{
+		Minutes: 30, Loads: []heartbeats.Load{{Processes: 0, Average: "0.40"}, {Processes: 10, Average: "10.80"}}, Away: []float64{1.1, 1.3, 1.15},
+		TimeOuts: []heartbeats.TimeOut{
+			{Seconds: 1, Frozen: []float64{0.5}, Loads: []heartbeats.Losses{{Silent: 9, Again: []float64{0.2, 0.4, 0.3}}, {Silent: 2, ByHolder: 1}},
+				Restarts: heartbeats.Losses{Silent: 3, Other: 1, Reasons: []string{"refused: late"}, Again: []float64{1.5}}},
+			{Seconds: 2.5, Killed: []float64{1.9, 2.2, 2.4}, Frozen: []float64{2, 3}, Loads: []heartbeats.Losses{{}, {}}},
+		},
+	}
+	var b strings.Builder
+	require.NoError(t, Report{Cores: 2, Heartbeats: &f}.Print(&b))
+	for _, line := range []string{
+		"seconds until a lost worker is noticed (medians), and false losses in 30 minutes at a load\n",
+		"  time-out  killed  longest  frozen  longest  at load 0           at load 10  in 3 restarts  until the next lease  longest\n",
+		"       1 s       -        -    0.50     0.50          9  3 (1 by the worker)   4 (1 others)                  0.35     1.50\n",
+		"     2.5 s    2.20     2.40    2.50     3.00          0                    0              0                     -        -\n",
+		"load 10: load average 10.80 at its end\n", "away for 1.15 s in the median, 1.30 s at most\n",
+		"not by the server's time-out: 1s: refused: late\n", "without a false loss up to a load of 10: 2.5 s\n",
+	} {
+		require.Contains(t, b.String(), line)
+	}
 }
 
 func TestBenchNumbers(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -161,6 +162,21 @@ func (w *Crew) Kill(pid int) error {
 		return err
 	}
 	<-worker.ended
+	return nil
+}
+
+// Freeze stops a worker, and what computes for it, by SIGSTOP. It is still one of the crew, and Kill ends it.
+func (w *Crew) Freeze(worker int) error {
+	computes, err := Computes(worker)
+	if err != nil {
+		return err
+	}
+	// The worker first: it would say that the other has ended, or is silent.
+	for _, pid := range []int{worker, computes} {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			return fmt.Errorf("freeze process %d: %w", pid, err)
+		}
+	}
 	return nil
 }
 
