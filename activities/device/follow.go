@@ -113,7 +113,8 @@ func (d *Device) newest(ctx context.Context, runID string) (in activities.Restor
 }
 
 // ahead is Restore while nobody asks for the run here.
-func (d *Device) ahead(ctx context.Context, in activities.RestoreInput, rc *run.Context, bytes int64) (out activities.RestoreResult, taken bool, err error) {
+func (d *Device) ahead(ctx context.Context, in activities.RestoreInput, rc *run.Context, bytes int64) (
+	out activities.RestoreResult, taken bool, err error) {
 	e := d.Engine
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

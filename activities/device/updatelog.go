@@ -41,7 +41,9 @@ func (u logEntry) input() activities.UpdateInput {
 func (d *Device) log(ctx context.Context, in activities.RestoreInput) (goal string, log updateLog, err error) {
 	goal = in.Version.State
 	if in.Head != nil {
-		found, err := store.FindRebuild(ctx, d.Store, *in.Head, func(s *store.SnapshotRef) bool { return d.isDamaged(s) || d.Engine.nearer(in, s) })
+		found, err := store.FindRebuild(ctx, d.Store, *in.Head, func(s *store.SnapshotRef) bool {
+			return d.isDamaged(s) || d.Engine.nearer(in, s)
+		})
 		if err != nil {
 			return "", log, err
 		}
