@@ -1,6 +1,9 @@
 package activities
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Flags are the flags of the workers that decide what a run does next. They are fixed
 // when the run is resolved and carried, so that workers with other flags decide the same.
@@ -27,7 +30,7 @@ const (
 
 // ForModel are the flags with the session heartbeat for a model of so many parameters.
 func (f Flags) ForModel(parameters int64) Flags {
-	f.LeaseHeartbeat = f.SessionHeartbeat
+	f.LeaseHeartbeat = cmp.Or(f.LeaseHeartbeat, f.SessionHeartbeat)
 	if parameters > smallModel {
 		longer := f.SessionHeartbeat + time.Duration((parameters-smallModel)/heartbeatStep)*time.Second
 		f.SessionHeartbeat = max(f.SessionHeartbeat, min(longer, heartbeatMax))

@@ -60,9 +60,11 @@ type Options struct {
 	Roles  []Role
 	// Device is how the device is opened; for RoleDevice.
 	Device model.DeviceOptions
-	// SessionHeartbeat is how long a device worker may be silent before its
-	// lease is lost: 5 s in development, 20 s in production.
+	// SessionHeartbeat is how long a worker may be silent before its running step begins anew.
 	SessionHeartbeat time.Duration
+	// LeaseHeartbeat is how long it may be silent before its lease is lost; 0 is SessionHeartbeat. What sends these heartbeats
+	// computes nothing, unless it is one process with what does.
+	LeaseHeartbeat time.Duration
 	// Grace is how long a terminated worker may finish what it runs.
 	Grace time.Duration
 	// Notices says whose notices that the machine ends are watched: one of notices.Choices; empty is none. A notice
@@ -374,7 +376,7 @@ func (p *process) hostSteps() ([]steps.Binding, error) {
 		p.closeEnvironments = func() { closePools(); file.close() }
 	}
 	h := host.Host{Store: p.Store, Attributes: attributes, WriteReport: writeReport, Environments: environments, More: more,
-		Flags: activities.Flags{ContinueAfter: p.ContinueAfter, SessionHeartbeat: p.SessionHeartbeat}}
+		Flags: activities.Flags{ContinueAfter: p.ContinueAfter, SessionHeartbeat: p.SessionHeartbeat, LeaseHeartbeat: p.LeaseHeartbeat}}
 	trials := sweeps.Sweeps{Store: p.Store, Attributes: attributes, Look: func(ctx context.Context, id string) (activities.Found, error) {
 		return look(ctx, p.Client, id)
 	}, WriteReport: writeSweepReport}
@@ -409,7 +411,7 @@ func (p *process) startRuns() error {
 	register(w, of)
 	if decides {
 		RegisterWorkflows(w, &workflows.Workflows{
-			SessionHeartbeat: p.SessionHeartbeat, ContinueAfter: p.ContinueAfter, PagesURL: p.PagesURL,
+			SessionHeartbeat: p.SessionHeartbeat, LeaseHeartbeat: p.LeaseHeartbeat, ContinueAfter: p.ContinueAfter, PagesURL: p.PagesURL,
 			Converter: p.Codec.DataConverter(),
 		})
 		p.decider = w

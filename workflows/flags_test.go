@@ -52,6 +52,8 @@ func TestHeartbeatByModelSize(t *testing.T) {
 	} {
 		f := activities.Flags{ContinueAfter: 3, SessionHeartbeat: c.flag}.ForModel(c.parameters)
 		require.Equal(t, activities.Flags{ContinueAfter: 3, SessionHeartbeat: c.want, LeaseHeartbeat: c.flag}, f, "%v", c)
+		f = activities.Flags{SessionHeartbeat: c.flag, LeaseHeartbeat: time.Second}.ForModel(c.parameters)
+		require.Equal(t, activities.Flags{SessionHeartbeat: c.want, LeaseHeartbeat: time.Second}, f, "%v", c)
 	}
 }
 

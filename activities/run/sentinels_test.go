@@ -59,6 +59,7 @@ var inside = map[string]string{
 	"failure.ErrOutOfMemory":   "activities.ErrOutOfMemory", "failure.ErrDeviceFailed": "activities.ErrDeviceFailed",
 	"failure.ErrDeviceUnclear":  "activities.ErrDeviceFailed after a probe",
 	"executable.ErrUnsupported": "programs are compiled, not loaded",
+	"device.ErrNoRoom":          "a run is not followed",
 	"programcache.ErrMissing":   "the program is compiled", "programcache.ErrDamaged": "the program is compiled", "programcache.ErrRefused": "a worker's start",
 	"programcache.ErrUnsigned": "the program is compiled", "programcache.ErrSigningKey": "a worker's start",
 	"batch.ErrInput":  "model.ErrInput is the same error",

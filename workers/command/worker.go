@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/reprise-rl/reprise/infra/notices"
 	"github.com/reprise-rl/reprise/workers"
@@ -61,6 +62,7 @@ With --one-process the worker does, for systemd or Kubernetes to start it again:
 				o.Roles = workers.Roles
 			}
 			o.Notices = watched(o.Notices, supervised)
+			o.LeaseHeartbeat = leaseSilence(cmd.Flags(), o.LeaseHeartbeat, one)
 			if err := o.Check(); err != nil {
 				return err
 			}
@@ -95,7 +97,7 @@ With --one-process the worker does, for systemd or Kubernetes to start it again:
 	cmd.Flags().StringSliceVar(&roles, "roles", nil, "workflow, host, device (default all)")
 	cmd.Flags().StringVar(&o.Deployment, "deployment", "", "`name` of the Worker Deployment that this worker belongs to, with --build (default: unversioned)")
 	cmd.Flags().StringVar(&o.Build, "build", "", "`id` of this worker's build in the --deployment: runs that begin on it stay on it")
-	cmd.Flags().BoolVar(&one, "one-process", false, "compute in this process, and start no other: if it ends, runs notice it after --session-heartbeat")
+	cmd.Flags().BoolVar(&one, "one-process", false, "compute in this process, and start no other: if it ends, runs notice it by its silence")
 	cmd.Flags().BoolVar(&supervised, stack.SupervisedFlag, false, "this process computes for another one")
 	cmd.Flags().BoolVar(&conn.Quiet, stack.QuietFlag, false, "log errors only")
 	for _, hidden := range []string{stack.SupervisedFlag, stack.QuietFlag} {
@@ -107,6 +109,19 @@ With --one-process the worker does, for systemd or Kubernetes to start it again:
 	stack.AddLogFormat(cmd.Flags(), &conn.Format, stack.LogAuto)
 	conn.AddFlags(cmd.Flags())
 	return cmd
+}
+
+// leaseHeartbeat is the silence after which a lease is lost, by default: the shortest of 1, 2, 3, 5 and 10 s in which no lease was lost
+// on a machine with five times as much to do as it could, or in a restart of the server (docs/benchmarks.md, bench --part heartbeats).
+const leaseHeartbeat = 3 * time.Second
+
+// leaseSilence is the silence after which a lease is lost, by its flag. Where that is not given, --session-heartbeat holds (0), if that
+// is given or one process computes and sends the heartbeats.
+func leaseSilence(flags *pflag.FlagSet, flag time.Duration, one bool) time.Duration {
+	if !flags.Changed("lease-heartbeat") && !flags.Changed("session-heartbeat") && !one {
+		return leaseHeartbeat
+	}
+	return flag
 }
 
 // watched is whose notices a worker watches, by its flag: by default it finds out. What computes for another process leaves it to

@@ -87,6 +87,7 @@ less certain; the machine's load is printed.`,
 	f.IntVar(&o.StubTrials, "stub-trials", 5000, "trials of the sweep of stubs, of a second each, 500 at once; 0 leaves it out")
 	f.IntVar(&o.Kills, "kills", 3, "how many times the process that computes is killed; with heartbeats also all workers, and all frozen")
 	f.BoolVar(&o.KillWorker, "kill-worker", false, "kill the whole worker, as when its machine is lost: the run notices by silence")
+	f.BoolVar(&o.KillLarge, "kill-large", false, "kill while a policy of 98 million parameters is trained, in place of the preset's")
 	f.IntVar(&o.KillAt, "kill-at", 6, "the iteration whose update is killed, and so the number of updates to rebuild")
 	timeouts := []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 5 * time.Second, 10 * time.Second}
 	f.DurationSliceVar(&o.Heartbeats.TimeOuts, "timeouts", timeouts, "the time-outs of a lease's heartbeat that are measured, ascending")

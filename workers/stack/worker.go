@@ -19,7 +19,8 @@ const DevHeartbeat = 15 * time.Second
 // --session-heartbeat.
 func AddWorkerFlags(f *pflag.FlagSet, o *workers.Options, heartbeat time.Duration) {
 	AddFingerprintFlags(f, &o.Device)
-	f.DurationVar(&o.SessionHeartbeat, "session-heartbeat", heartbeat, "silence after which a device worker's lease is lost; it must outlast a restart of the server")
+	f.DurationVar(&o.SessionHeartbeat, "session-heartbeat", heartbeat, "silence after which a worker's running step begins anew, and its lease is lost unless --lease-heartbeat says otherwise")
+	f.DurationVar(&o.LeaseHeartbeat, "lease-heartbeat", 0, "silence after which a device worker's lease is lost (default: 3s for reprise worker without --session-heartbeat, else --session-heartbeat)")
 	f.DurationVar(&o.Grace, "grace", 25*time.Second, "how long the running step may finish after SIGTERM, SIGUSR1 or a notice")
 	f.StringVar(&o.Notices, "notices", "", "the `cloud` whose notices that this machine ends drain the worker: auto, aws, gcp, azure or none (default: auto for reprise worker, else none)")
 	f.IntVar(&o.Follow, "follow", 1, "how many `runs` of its fingerprint a device worker without a run follows: it keeps their newest weights, so that a run that loses its worker continues here at once (0: none)")

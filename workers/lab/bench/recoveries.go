@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"os"
 	"syscall"
 
 	"go.temporal.io/sdk/client"
@@ -14,7 +15,17 @@ import (
 
 // recoveries measures recoveries from kills of real worker processes on a dev stack.
 func (s *benchmark) recoveries(ctx context.Context) error {
-	text, _, err := specOf(s.Preset, s.KillAt+3, nil)
+	dir, err := os.MkdirTemp("", "reprise-recovery-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	var text []byte
+	if s.KillLarge {
+		text, err = s.largeSpec(ctx, dir, s.KillAt+2, s.KillAt+2)
+	} else {
+		text, _, err = specOf(s.Preset, s.KillAt+3, nil)
+	}
 	if err != nil {
 		return err
 	}

@@ -79,6 +79,8 @@ type Options struct {
 	Kills, KillAt int
 	// KillWorker kills a whole worker, as when its machine is lost, in place of the process that computes for it.
 	KillWorker bool
+	// KillLarge kills while a policy of 98 million parameters is trained, in place of the preset's.
+	KillLarge bool
 	// Heartbeats are the time-outs that are measured, and how. Its repeats are Kills.
 	Heartbeats heartbeats.Options
 }

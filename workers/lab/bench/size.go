@@ -37,6 +37,19 @@ var sizeShape = model.Config{
 	MaxPositions: 32_768, RMSNormEps: 1e-6, RopeTheta: 1e6, TieEmbeddings: true, InitializerRange: 0.02,
 }
 
+// largeSpec writes a policy of that size into a folder, and gives the spec of a run that trains it for some iterations.
+func (s *benchmark) largeSpec(ctx context.Context, dir string, iterations, snapshotEvery int) ([]byte, error) {
+	weights := filepath.Join(dir, "model")
+	s.say(fmt.Sprintf("writing a policy of %.0f million parameters", float64(sizeShape.Parameters())/1e6))
+	if err := policy.RandomOf(ctx, weights, sizeShape, 1, nil); err != nil {
+		return nil, err
+	}
+	return presets.With("size-0.5b", map[string]any{
+		"policy":     map[string]any{"from": "folder:" + weights, "compute_dtype": "float32"},
+		"iterations": iterations, "snapshot": map[string]any{"every": snapshotEvery}, "evaluation": map[string]any{"every": 0},
+	})
+}
+
 // sizes trains a policy of that size for two iterations. It kills the worker in a generation of
 // each, and starts another one.
 func (s *benchmark) sizes(ctx context.Context) error {
@@ -45,15 +58,7 @@ func (s *benchmark) sizes(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	weights := filepath.Join(dir, "model")
-	s.say(fmt.Sprintf("writing a policy of %.0f million parameters", float64(sizeShape.Parameters())/1e6))
-	if err := policy.RandomOf(ctx, weights, sizeShape, 1, nil); err != nil {
-		return err
-	}
-	text, err := presets.With("size-0.5b", map[string]any{
-		"policy":     map[string]any{"from": "folder:" + weights, "compute_dtype": "float32"},
-		"iterations": 2, "snapshot": map[string]any{"every": 1}, "evaluation": map[string]any{"every": 0},
-	})
+	text, err := s.largeSpec(ctx, dir, 2, 1)
 	if err != nil {
 		return err
 	}
