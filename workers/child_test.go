@@ -103,7 +103,7 @@ case $n in 1) sleep 0.1; kill -9 $$ ;; *) exec sleep 60 ;; esac`)
 	}, 5*time.Second, time.Millisecond, "the process has ended, and a new one serves")
 	told, err := os.ReadFile(count + ".1")
 	require.NoError(t, err)
-	require.JSONEq(t, `{"granted":true}`, string(told))
+	require.JSONEq(t, `{"run":"r"}`, string(told))
 	p.endChild()
 	require.NoError(t, <-ended)
 }

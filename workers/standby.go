@@ -101,7 +101,7 @@ func (s *standby) follow(ctx context.Context, runs []*workflowpb.WorkflowExecuti
 		if before, ok := s.seen[run]; committed == 0 || ok && before == committed {
 			continue
 		}
-		got, ok, err := s.device.Follow(ctx, run, s.bytes)
+		got, ok, err := s.device.Engine.Follow(ctx, s.device, run, s.bytes)
 		switch {
 		case ctx.Err() != nil:
 			return

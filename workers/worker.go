@@ -106,7 +106,7 @@ type Options struct {
 	// known.
 	PriceHour float64
 	// Follow is the number of runs whose newest weights an idle device worker keeps, and FollowGB how many GiB those may take; 0 is
-	// half of the device's memory. See device.Device.Follow.
+	// half of the device's memory. See device.Engine.Follow.
 	Follow   int
 	FollowGB float64
 	// Child, where set, is how a process of its own is started that computes for this one, which then opens no device.

@@ -46,8 +46,8 @@ type Engine struct {
 
 	// The following fields belong to the holder of the lease.
 	held                             // of the run that has computed last, or is followed
-	aside    map[activities.Run]held // of other runs that are followed: see Device.Follow
-	follows  map[string]bool         // the ids of the runs that are followed: see Device.Follow
+	aside    map[activities.Run]held // of other runs that are followed: see Follow
+	follows  map[string]bool         // the ids of the runs that are followed: see Follow
 	programs map[programsKey]*cachedPrograms
 	uses     int            // counts the uses of programs
 	damaged  map[string]int // folders of snapshots, and how often one could not be read

@@ -69,7 +69,7 @@ func (e *Engine) Follows(runs []string) {
 // when a run is given the device, and at the next tensor if that is another run; what it has done so far stays for the run itself.
 // If somebody computes already it does nothing, and ok is false. bytes bounds the weights of all runs that are followed; without
 // room the error is an ErrNoRoom.
-func (d *Device) Follow(ctx context.Context, runID string, bytes int64) (out Followed, ok bool, err error) {
+func (e *Engine) Follow(ctx context.Context, d *Device, runID string, bytes int64) (out Followed, ok bool, err error) {
 	begin := time.Now()
 	defer func() { out.Took = time.Since(begin) }()
 	in, err := d.newest(ctx, runID)
@@ -88,7 +88,7 @@ func (d *Device) Follow(ctx context.Context, runID string, bytes int64) (out Fol
 			return out, false, err
 		}
 		out.Version, out.Applied = r.Reached, out.Applied+r.Telemetry.Recomputed
-		if r.Done || d.Engine.Taken() {
+		if r.Done || e.Taken() {
 			return out, true, nil
 		}
 	}

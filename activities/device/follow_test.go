@@ -14,7 +14,7 @@ func (r *testRun) on(e *Engine) *Device { return &Device{Store: r.store, Engine:
 // follows brings the run's weights up to date on another worker.
 func (r *testRun) follows(t *testing.T, e *Engine) Followed {
 	t.Helper()
-	got, ok, err := r.on(e).Follow(t.Context(), r.ID, 0)
+	got, ok, err := e.Follow(t.Context(), r.on(e), r.ID, 0)
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Equal(t, len(r.commits), got.Committed)
@@ -34,7 +34,7 @@ func TestFollow(t *testing.T) {
 	}
 
 	r := resolved(t, "followed", spec)
-	_, _, err := r.on(idle).Follow(t.Context(), r.ID, 0)
+	_, _, err := idle.Follow(t.Context(), r.on(idle), r.ID, 0)
 	require.Error(t, err, "nothing is committed")
 	r.moveTo(t, own)
 	idle.Follows([]string{r.ID, "second"})
@@ -53,9 +53,9 @@ func TestFollow(t *testing.T) {
 	second.moveTo(t, own)
 	second.iterate(t)
 	need := idle.bytes
-	_, _, err = second.on(idle).Follow(t.Context(), second.ID, need*3/2)
+	_, _, err = idle.Follow(t.Context(), second.on(idle), second.ID, need*3/2)
 	require.ErrorIs(t, err, ErrNoRoom)
-	_, ok, err := second.on(idle).Follow(t.Context(), second.ID, need*2)
+	_, ok, err := idle.Follow(t.Context(), second.on(idle), second.ID, need*2)
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Len(t, idle.aside, 1)
@@ -69,7 +69,7 @@ func TestFollow(t *testing.T) {
 	require.True(t, restored.Resident)
 	require.Zero(t, restored.Telemetry.LoadSeconds)
 	require.Empty(t, idle.aside)
-	_, ok, err = second.on(idle).Follow(t.Context(), second.ID, 0)
+	_, ok, err = idle.Follow(t.Context(), second.on(idle), second.ID, 0)
 	require.NoError(t, err)
 	require.False(t, ok, "a run has the device")
 	r.iterate(t)
@@ -108,7 +108,7 @@ func TestFollowGivesWay(t *testing.T) {
 			}
 			return nil
 		}
-		got, ok, err := r.on(idle).Follow(t.Context(), r.ID, 0)
+		got, ok, err := idle.Follow(t.Context(), r.on(idle), r.ID, 0)
 		idle.device.Before = nil
 		require.NoError(t, err)
 		require.NotNil(t, closed, "it came in the middle of an update")

@@ -26,14 +26,16 @@ func TestWorkerFlags(t *testing.T) {
 		return o
 	}
 	cached := model.DeviceOptions{ProgramCache: programcache.Default}
-	require.Equal(t, workers.Options{Device: cached, SessionHeartbeat: 7 * time.Second, Grace: 25 * time.Second, HostSlots: 8, MetricsRuns: 1}, parse())
+	require.Equal(t, workers.Options{Device: cached, SessionHeartbeat: 7 * time.Second, Grace: 25 * time.Second, HostSlots: 8, MetricsRuns: 1, Follow: 1}, parse())
 	require.Equal(t, workers.Options{
 		Device: model.DeviceOptions{Plugin: "p.so", XLAFlags: "--x", ProgramCache: "none"}, SessionHeartbeat: time.Second, Grace: 2 * time.Second,
-		HostSlots: 3, ContinueAfter: 4, MetricsListen: "host:5", MetricsRuns: 6,
+		HostSlots: 3, ContinueAfter: 4, MetricsListen: "host:5", MetricsRuns: 6, Follow: 2, FollowGB: 1.5, LeaseHeartbeat: 9 * time.Second,
 	}, parse("--plugin=p.so", "--xla-flags=--x", "--program-cache=none", "--session-heartbeat=1s", "--grace=2s", "--host-slots=3",
-		"--continue-as-new-after=4", "--metrics-listen=host:5", "--metrics-runs=6"))
+		"--continue-as-new-after=4", "--metrics-listen=host:5", "--metrics-runs=6",
+		"--follow=2", "--follow-gb=1.5", "--lease-heartbeat=9s"))
 	require.ErrorContains(t, workers.Options{Roles: workers.Roles, MetricsRuns: -1}.Check(), "--metrics-runs is -1")
 	require.ErrorContains(t, workers.Options{}.Check(), "needs a role")
+	require.ErrorContains(t, workers.Options{Roles: workers.Roles, Follow: -1}.Check(), "--follow is -1")
 	require.Equal(t, model.MemorySettings{Fraction: 0.5, Preallocate: "true", Allocator: "bfc"},
 		parse("--memory-fraction=0.5", "--preallocate=true", "--allocator=bfc").Device.Memory)
 	require.Equal(t, []int{2, 0}, parse("--devices=2,0").Device.Devices)
