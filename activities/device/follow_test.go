@@ -125,3 +125,21 @@ func TestFollowGivesWay(t *testing.T) {
 		closed()
 	}
 }
+
+// What following a run finds of a damaged snapshot is told when the run comes.
+func TestFollowTellsOfDamage(t *testing.T) {
+	t.Parallel()
+	r := resolved(t, "damaged", tinySpec(t, "iterations=5", "snapshot.every=2", "evaluation.every=0"))
+	r.moveTo(t, engine(t))
+	for range 3 {
+		r.iterate(t)
+	}
+	alter(t, r.store, r.commits[1].Snapshot.Files["model.safetensors"].Key)
+	idle := opened(t, compiling)
+	require.Equal(t, 3, r.follows(t, idle).Version)
+	r.Device = r.on(idle)
+	got := r.restore(t, activities.RestoreInput{})
+	require.True(t, got.Resident)
+	require.Equal(t, []int{2}, got.Damaged)
+	require.Empty(t, r.restore(t, activities.RestoreInput{}).Damaged, "it is told once")
+}

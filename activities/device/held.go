@@ -20,6 +20,7 @@ type held struct {
 	frozen      *frozenBase          // below adapters; nil until it is needed
 	followed    followed             // zero of a run that is not followed
 	bytes       int64                // an estimate of what its weights need, of a run that is followed
+	passedOver  []int                // the versions of damaged snapshots that following the run has met
 	own         map[programsKey]bool // the run's programs
 	updates     map[updateKey]activities.UpdateResult
 	begun       *begunUpdate // of the state in memory; nil without

@@ -33,6 +33,9 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 func (d *Device) restore(ctx context.Context, w *work, in activities.RestoreInput) (_ activities.RestoreResult, err error) {
 	run := in.Version.Run
 	out := activities.RestoreResult{Load: machineLoad()}
+	if w.yields == nil { // else nobody hears of it
+		out.Damaged, w.engine.passedOver = w.engine.passedOver, nil
+	}
 	if out.Programs, err = w.lower(run); err != nil {
 		return activities.RestoreResult{}, err
 	}

@@ -28,7 +28,8 @@ func TestChaosPieces(t *testing.T) {
 	}
 	require.Equal(t, 1, last, "16 rows in pieces of 8")
 	l := newLane(t, sharedStack(t)).withStarterOf(&pieces)
-	stop := l.keep("Generate@2/inside/2", "Score/written/1", "Diagnose/inside/2",
+	// A worker that follows the run has no pieces of a Restore to do.
+	stop := l.keepWith(workerOptions{flags: []string{"--follow", "0"}}, "Generate@2/inside/2", "Score/written/1", "Diagnose/inside/2",
 		"Update/written/2", "Update#1/begin/3", "Restore/begin/3", "Snapshot/inside/2", "Generate@"+secondSuite+":2/written/1")
 	l.start(chaosRun, pieces.spec(t))
 	l.completes(chaosRun)

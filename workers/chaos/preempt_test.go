@@ -77,7 +77,7 @@ func TestChaosWriteAhead(t *testing.T) {
 	l.start("write-ahead", spec)
 	first.dies(t)
 	// The stall outlasts the look at the run also on a busy machine.
-	second := l.worker(workerOptions{fault: "Generate/stall:8000/1", trace: true})
+	second := l.worker(workerOptions{fault: "Generate/stall:8000/1", trace: true, flags: []string{"--follow", "0"}})
 	second.says(t, "Generate took", patience)
 	s := l.reaches("write-ahead", "nine recomputed updates", func(s workflows.Status) bool { return s.Recomputed > 0 })
 	require.Equal(t, 19, s.Iteration)
