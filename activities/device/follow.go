@@ -88,9 +88,6 @@ func (e *Engine) Follow(ctx context.Context, d *Device, runID string, bytes int6
 			return out, false, err
 		}
 		out.Version, out.Applied = r.Reached, out.Applied+r.Telemetry.Recomputed
-		if r.Done {
-			out.Version = out.Committed // the last updates may have changed nothing
-		}
 		if r.Done || e.Taken() {
 			return out, true, nil
 		}
@@ -163,6 +160,9 @@ func (d *Device) ahead(ctx context.Context, in activities.RestoreInput, rc *run.
 	w.yields = func() bool { return e.Taken() || ctx.Err() != nil }
 	out, err = d.restore(ctx, w, in)
 	e.passedOver = append(e.passedOver, out.Damaged...)
+	if out.Done {
+		out.Reached = in.Version.Version // the last updates may have changed nothing
+	}
 	if err == nil && e.fingerprint != "" {
 		e.followed = followed{e.fingerprint, out.Reached}
 	}
