@@ -33,7 +33,7 @@ type Figures struct {
 	// Call is the seconds around each activity, Step those of a member's turn in the environment.
 	Call float64 `json:"call_seconds"`
 	Step float64 `json:"step_seconds"`
-	// Detection is the seconds until the work of a machine that is lost is handed to another, with a heartbeat of 5 s;
+	// Detection is the seconds until the work of a machine that is lost is handed to another, with a heartbeat of 3 s;
 	// Programs are those to load compiled programs.
 	Detection float64 `json:"detection_seconds"`
 	Programs  float64 `json:"programs_seconds"`
@@ -45,7 +45,7 @@ var H100 = Figures{
 	Name: "H100 SXM", Memory: 80e9, Operations: 989.4e12, Bandwidth: 3.35e12, Link: 450e9,
 	OperationsShare: 0.33, BandwidthShare: 0.69, LinkShare: 0.9,
 	BucketWrite: 340e6, BucketRead: LoadRate,
-	Call: 0.011, Step: 0.0006, Detection: 4.6, Programs: 1.3,
+	Call: 0.011, Step: 0.0006, Detection: 2.2, Programs: 1.3,
 }
 
 // maxFigures is the most bytes of a file of figures.
