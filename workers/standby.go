@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -31,20 +32,24 @@ const (
 // runs of its fingerprint, and keeps the newest weights of some of them. It finds them by the search attribute
 // RepriseFingerprint; if that is not registered, a run compiles and loads when it comes.
 type standby struct {
-	client client.Client
-	device *device.Device
-	log    *zap.Logger
-	runs   int   // are followed
-	bytes  int64 // those may take; 0: the device decides
-	// seen is what was committed of the followed runs at the last look.
-	seen map[string]int64
-	// told are the runs of which somebody reads in the log that they are followed, or why not.
-	told map[string]string
+	client   client.Client
+	device   *device.Device
+	log      *zap.Logger
+	runs     int   // are followed
+	bytes    int64 // those may take; 0: the device decides
+	followed map[string]*following
+}
+
+// following is what is known of a run that is followed.
+type following struct {
+	seen   int64  // iterations were committed when its weights were brought up to date, or that failed
+	failed bool   // the last time
+	told   string // what the log says of it
 }
 
 // keep looks until the context ends.
 func (s *standby) keep(ctx context.Context) {
-	s.seen, s.told = map[string]int64{}, map[string]string{}
+	s.followed = map[string]*following{}
 	query := fmt.Sprintf("WorkflowType = 'Train' AND ExecutionStatus = 'Running' AND RepriseFingerprint = '%s'",
 		s.device.Engine.Info().Fingerprint)
 	for look := 0; ; look++ {
@@ -88,34 +93,39 @@ func (s *standby) prepare(ctx context.Context, runs []*workflowpb.WorkflowExecut
 	}
 }
 
-// follow brings the weights of runs up to date that have committed something since the last look.
+// follow brings the weights of runs up to date that have committed something since the last look, or whose weights made room since.
 func (s *standby) follow(ctx context.Context, runs []*workflowpb.WorkflowExecutionInfo) {
 	ids := make([]string, len(runs))
 	for i, e := range runs {
 		ids[i] = e.GetExecution().GetWorkflowId()
 	}
-	s.device.Engine.Follows(ids)
+	maps.DeleteFunc(s.followed, func(run string, _ *following) bool { return !slices.Contains(ids, run) })
+	kept, free := s.device.Engine.Follows(ids)
+	if !free {
+		return
+	}
 	for i, e := range runs {
-		run := ids[i]
-		committed := committedBy(e)
-		if before, ok := s.seen[run]; committed == 0 || ok && before == committed {
+		run, committed := ids[i], committedBy(e)
+		f := s.followed[run]
+		if f == nil {
+			f = &following{}
+			s.followed[run] = f
+		}
+		if committed == f.seen && (kept[run] || f.failed || committed == 0) {
 			continue
 		}
 		got, ok, err := s.device.Engine.Follow(ctx, s.device, run, s.bytes)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return
-		case errors.Is(err, store.ErrNotFound):
-		case err != nil:
-			s.seen[run] = committed // else each look would fail so
-			s.tell(run, "the weights of a run are not kept here, should it come", zap.Error(err))
-		case ok:
+		}
+		if f.failed = err != nil && !errors.Is(err, store.ErrNotFound); f.failed {
+			f.seen = committed // else each look would fail so
+			s.tell(f, run, "the weights of a run are not kept here, should it come", zap.Error(err))
+		} else if ok {
 			if got.Version == got.Committed {
-				s.seen[run] = committed
+				f.seen = committed
 			}
-			s.tell(run, "the weights of a run are kept here, should it come", zap.Int("version", got.Version), zap.Duration("took", got.Took))
-		default: // a run has the device, or somebody helps another one: what is in memory may be gone
-			delete(s.seen, run)
+			s.tell(f, run, "the weights of a run are kept here, should it come", zap.Int("version", got.Version), zap.Duration("took", got.Took))
 		}
 	}
 }
@@ -130,11 +140,11 @@ func committedBy(e *workflowpb.WorkflowExecutionInfo) (n int64) {
 }
 
 // tell says something of a run once.
-func (s *standby) tell(run, text string, more ...zap.Field) {
+func (s *standby) tell(f *following, run, text string, more ...zap.Field) {
 	level := s.log.Debug
-	if s.told[run] != text {
+	if f.told != text {
 		level = s.log.Info
 	}
-	s.told[run] = text
+	f.told = text
 	level(text, append([]zap.Field{zap.String("run", run)}, more...)...)
 }

@@ -49,19 +49,24 @@ func (e *Engine) nearer(in activities.RestoreInput, s *store.SnapshotRef) bool {
 		f.version < s.Version && in.Version.Version-f.version <= maxBehind
 }
 
-// Follows names the runs that Follow is called for. What the device has of others makes room when it is needed. If somebody
-// computes it does nothing.
-func (e *Engine) Follows(runs []string) {
+// Follows names the runs that Follow is called for, and tells of which of them the device has weights. What it has of others makes
+// room when it is needed. If somebody computes it does nothing, and free is false.
+func (e *Engine) Follows(runs []string) (kept map[string]bool, free bool) {
 	select {
 	case <-e.lease:
 	default:
-		return
+		return nil, false
 	}
 	defer func() { e.lease <- struct{}{} }()
-	e.follows = map[string]bool{}
+	e.follows, kept = map[string]bool{}, map[string]bool{}
 	for _, id := range runs {
 		e.follows[id] = true
+		kept[id] = e.owner.ID == id && e.fingerprint != ""
 	}
+	for of := range e.aside {
+		kept[of.ID] = e.follows[of.ID]
+	}
+	return kept, true
 }
 
 // Follow brings the weights of a run that another worker trains up to its newest committed version: from its snapshot, or from
@@ -127,7 +132,8 @@ func (d *Device) ahead(ctx context.Context, in activities.RestoreInput, rc *run.
 			return nil, 0, activities.ErrNotFree
 		}
 		free := func() { e.lease <- struct{}{} }
-		// A run that is given the device has set sessions before it looks for what follows, and this has been set before it.
+		// Whoever gives the device to a run counts that in sessions first, and then stops what it finds in following. Here the order is
+		// the other way round, so that one of the two sees the other.
 		if e.draining.Load() || e.Taken() {
 			free()
 			return nil, 0, activities.ErrNotFree
@@ -156,6 +162,9 @@ func (d *Device) ahead(ctx context.Context, in activities.RestoreInput, rc *run.
 			err = fmt.Errorf("%w: %s", ErrNoRoom, cut(err.Error()))
 		}
 		done(&err)
+		if err != nil && ctx.Err() != nil { // somebody else needs the device
+			taken, err = false, nil
+		}
 	}()
 	w.yields = func() bool { return e.Taken() || ctx.Err() != nil }
 	out, err = d.restore(ctx, w, in)
@@ -165,9 +174,6 @@ func (d *Device) ahead(ctx context.Context, in activities.RestoreInput, rc *run.
 	}
 	if err == nil && e.fingerprint != "" {
 		e.followed = followed{e.fingerprint, out.Reached}
-	}
-	if err != nil && ctx.Err() != nil { // somebody else needs the device
-		return out, false, nil
 	}
 	return out, true, err
 }

@@ -61,6 +61,9 @@ func TestFollow(t *testing.T) {
 	require.Len(t, idle.aside, 1)
 	require.Zero(t, r.follows(t, idle).Applied)
 	require.Len(t, idle.aside, 1)
+	kept, free := idle.Follows([]string{r.ID, "second", "third"})
+	require.True(t, free)
+	require.Equal(t, map[string]bool{r.ID: true, "second": true, "third": false}, kept)
 
 	// The run comes. What is there of the other one makes room.
 	closed := idle.SessionOpened(r.ID)
@@ -78,7 +81,8 @@ func TestFollow(t *testing.T) {
 	require.Equal(t, alone.objects(t), r.objects(t))
 
 	// One that is not followed any more makes room for others.
-	idle.Follows([]string{"second"})
+	kept, _ = idle.Follows([]string{"second"})
+	require.Equal(t, map[string]bool{"second": false}, kept, "it has made room")
 	second.follows(t, idle)
 	require.Equal(t, second.Run, idle.owner)
 	require.Empty(t, idle.aside)

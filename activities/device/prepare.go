@@ -24,22 +24,14 @@ func (e *Engine) BeginScan() { e.scan.Add(1) }
 // otherwise two scans would compile in turns for ever. A run that has committed nothing
 // yet has no base model to compile for.
 func (e *Engine) Prepare(ctx context.Context, d *Device, runID string) (compiled bool, err error) {
-	_, spec, err := run.WrittenSpec(ctx, d.Store, runID)
-	if err != nil {
-		return false, err
-	}
-	newest, err := store.Head(ctx, d.Store, runID)
+	newest, err := d.newest(ctx, runID)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	base, err := run.PutIndex(ctx, d.Store, newest.Manifest.Base)
-	if err != nil {
-		return false, err
-	}
-	r := activities.Run{ID: runID, Spec: spec, Base: base}
+	r := newest.Version.Run
 	rc, err := d.contexts.Read(ctx, d.Store, r)
 	if err != nil {
 		return false, err

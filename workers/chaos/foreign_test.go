@@ -88,7 +88,7 @@ func TestChaosForeign(t *testing.T) {
 	disturbed(with("--env-process", process(standin.Stuck, marker)), []string{"Ask/begin/1", "Ask/written/1", "Ask/written/2", "Step/begin/1", "Judge/begin/1", "Judge/written/1"}, marker, func() {})
 
 	marker = filepath.Join(t.TempDir(), "temporal")
-	// The calls over Temporal are workflows: they go on under a version too. It is current before a worker has polled.
+	// The calls over Temporal are workflows, and work under a version too. That is current before a worker has polled.
 	l := with("--env-temporal", "guess", "--deployment", deployment, "--build", "1")
 	_, err := l.cli("worker", "deployment", "set-current-version", "--deployment-name", deployment, "--build-id", "1", "--allow-no-pollers", "--yes")
 	require.NoError(t, err)

@@ -148,7 +148,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (Report, error) {
 		say: func(line string) { fmt.Fprintln(progress, line) },
 	}
 	s.r.Cores, s.r.Preset = runtime.GOMAXPROCS(0), o.Preset
-	s.r.Load[0] = loadAverage()
+	s.r.Load[0] = heartbeats.LoadAverage()
 	s.starter = *t.Policy.Starter
 	for _, part := range []struct {
 		name, what string
@@ -175,7 +175,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (Report, error) {
 			return s.r, fmt.Errorf("%s%w", part.what, err)
 		}
 	}
-	s.r.Load[1] = loadAverage()
+	s.r.Load[1] = heartbeats.LoadAverage()
 	return s.r, nil
 }
 
@@ -379,14 +379,4 @@ func (s *benchmark) sweep(ctx context.Context) error {
 		s.r.Stubs = &stubs
 		return nil
 	})
-}
-
-// loadAverage is the machine's load average of the last minute, "" if unknown.
-func loadAverage() string {
-	b, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return ""
-	}
-	first, _, _ := strings.Cut(string(b), " ")
-	return first
 }

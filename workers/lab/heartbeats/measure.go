@@ -258,7 +258,7 @@ func (m *measure) load(ctx context.Context, processes int) error {
 		if !time.Now().Before(until) {
 			break
 		}
-		told := fmt.Sprintf("  %s of %s, load average %s, falsely lost: ", time.Since(began).Round(time.Second), lasts.Round(time.Second), average())
+		told := fmt.Sprintf("  %s of %s, load average %s, falsely lost: ", time.Since(began).Round(time.Second), lasts.Round(time.Second), LoadAverage())
 		// On a busy machine the answer may come too late for this line.
 		within, cancel := context.WithTimeout(ctx, tellEvery/2)
 		if lost, err := m.count(within, began, time.Now()); err == nil {
@@ -267,7 +267,7 @@ func (m *measure) load(ctx context.Context, processes int) error {
 		cancel()
 	}
 	to := time.Now()
-	m.out.Loads = append(m.out.Loads, Load{Processes: processes, Average: average()})
+	m.out.Loads = append(m.out.Loads, Load{Processes: processes, Average: LoadAverage()})
 	work.end()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -303,8 +303,8 @@ func (m *measure) tell(lost []Losses) string {
 	return strings.Join(all, ", ")
 }
 
-// average is the machine's load average of the last minute; "" if unknown.
-func average() string {
+// LoadAverage is the machine's load average of the last minute; "" if unknown.
+func LoadAverage() string {
 	b, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return ""
