@@ -15,12 +15,18 @@ import (
 // Path is the option, "low_reward"; "" for the options as a whole.
 type OptionsError struct {
 	Environment string
-	Problems    strict.Problems
+	// Tool says that Environment is the name of a tool.
+	Tool     bool
+	Problems strict.Problems
 }
 
 // Error lists the problems in one line.
 func (e *OptionsError) Error() string {
-	return fmt.Sprintf("options of environment %q: %s", e.Environment, inLine(e.Problems))
+	kind := "environment"
+	if e.Tool {
+		kind = "tool"
+	}
+	return fmt.Sprintf("options of %s %q: %s", kind, e.Environment, inLine(e.Problems))
 }
 
 // inLine lists problems in one line.
