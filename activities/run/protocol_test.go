@@ -3,7 +3,7 @@ package run
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,7 +40,7 @@ func TestProtocolNames(t *testing.T) {
 		task, err := trainingTask(train)
 		require.NoError(t, err)
 		require.Equal(t, name, task.Protocol.Wording)
-		require.Equal(t, name == envs.Ours, slices.Equal(prompt(ours), prompt(task)), name)
+		require.Equal(t, name == envs.Ours, reflect.DeepEqual(prompt(ours), prompt(task)), name)
 	}
 }
 

@@ -10,6 +10,9 @@ type Message struct {
 	Role string `json:"role"`
 	// Content is plain text; none of it becomes a special token.
 	Content string `json:"content"`
+	// ToolCalls are calls of tools as transformers has them, which chat templates write in their family's form:
+	// [{"type":"function","function":{"name":…,"arguments":{…}}}]. A sampled reply has its calls in Content.
+	ToolCalls json.RawMessage `json:"tool_calls,omitempty"`
 }
 
 // Tool is what a policy may call, as chat templates get it: {"type":"function","function":{…}}.

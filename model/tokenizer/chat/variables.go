@@ -24,7 +24,7 @@ const (
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
 // reserved are the names of what a conversation itself gives to a template.
-var reserved = []string{"messages", "add_generation_prompt"}
+var reserved = []string{"messages", "add_generation_prompt", "tools"}
 
 // ParseVariables reads a JSON object of texts, booleans and numbers. Nothing is the same as
 // an empty object.

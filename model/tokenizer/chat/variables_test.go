@@ -15,7 +15,7 @@ func TestParseVariables(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, v)
 	for _, bad := range []string{
-		`[]`, `{"messages":1}`, `{"add_generation_prompt":true}`, `{"function range":1}`, `{"a":null}`, `{"a":[]}`, `{"a":{}}`, `{"a":1,"a":2}`, `{"":1}`,
+		`[]`, `{"messages":1}`, `{"add_generation_prompt":true}`, `{"tools":"a"}`, `{"function range":1}`, `{"a":null}`, `{"a":[]}`, `{"a":{}}`, `{"a":1,"a":2}`, `{"":1}`,
 		`{"a":"` + strings.Repeat("a", maxVariable+1) + `"}`, `{"a":1`,
 	} {
 		_, err := ParseVariables([]byte(bad))

@@ -142,6 +142,14 @@ func (e *encoder) line() { e.out.write("\n" + e.run.repeat(e.indent, int64(e.dep
 
 func (e *encoder) text(s string) string {
 	e.run.alloc(6 * len(s))
+	return quote(s, e.ascii)
+}
+
+// Quote writes a text as tojson does: as a JSON string with no more escapes than Python's json.dumps writes with
+// ensure_ascii=False.
+func Quote(s string) string { return quote(s, false) }
+
+func quote(s string, ascii bool) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for _, c := range s {
@@ -158,7 +166,7 @@ func (e *encoder) text(s string) string {
 			b.WriteString(`\b`)
 		case c == '\f':
 			b.WriteString(`\f`)
-		case c < 0x20 || e.ascii && c > 0x7e:
+		case c < 0x20 || ascii && c > 0x7e:
 			if c >= 0x10000 {
 				high, low := utf16.EncodeRune(c)
 				fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
