@@ -32,10 +32,12 @@ func (t *Tokenizer) Template(messages []Message, addGenerationPrompt bool) (text
 //
 // The conversation is rendered twice, with its contents and with placeholders, to find
 // which text is the template's own. Between two special tokens of the template, its text
-// and the contents are encoded as one piece. This does not work for a template that changes
-// contents beyond trimming white space. Such a conversation is encoded as a whole if no
-// content contains the text of an added token and both renderings have the same special
-// tokens; otherwise the result is an ErrRewritten.
+// and the contents are encoded as one piece. This works for contents that the template leaves as
+// they are or trims, and for answers of tools that it writes as JSON strings. A conversation whose
+// contents it changes in another way is encoded as a whole if no content contains the text of an
+// added token and both renderings have the same special tokens; otherwise the result is an
+// ErrRewritten. Calls of tools (Message.ToolCalls) are the template's own text: the result is an
+// ErrRewritten if one of their texts contains an added token.
 func (t *Tokenizer) EncodeChat(messages []Message, addGenerationPrompt bool) ([]int32, error) {
 	if t.template == nil {
 		return nil, ErrNoTemplate
@@ -44,27 +46,23 @@ func (t *Tokenizer) EncodeChat(messages []Message, addGenerationPrompt bool) ([]
 	if err != nil {
 		return nil, err
 	}
-	contents := make([]string, len(messages))
 	for i, m := range messages {
-		contents[i] = m.Content
+		if err := t.checkCalls(m); err != nil {
+			return nil, fmt.Errorf("%w: message %d: %w", ErrRewritten, i, err)
+		}
 	}
 	masked, marks := mask(messages)
 	pattern, err := t.template.render(masked, addGenerationPrompt)
 	if err != nil {
 		return nil, err
 	}
-	if parts, ok := fill(pattern, marks, contents); ok && joined(parts) == text {
-		return t.encodeParts(parts, true), nil
+	for _, w := range manners(messages) {
+		if parts, ok := fill(pattern, marks, w.contents(messages)); ok && joined(parts) == text {
+			return t.encodeParts(parts, true), nil
+		}
 	}
-	trimmed := make([]string, len(contents))
-	for i, c := range contents {
-		trimmed[i] = strings.TrimSpace(c)
-	}
-	if parts, ok := fill(pattern, marks, trimmed); ok && joined(parts) == text {
-		return t.encodeParts(parts, true), nil
-	}
-	for i, c := range contents {
-		if len(t.specials(c)) > 0 {
+	for i, m := range messages {
+		if len(t.specials(m.Content)) > 0 {
 			return nil, fmt.Errorf("%w, and message %d spells a special token", ErrRewritten, i)
 		}
 	}
@@ -85,9 +83,7 @@ func (t *Tokenizer) Continuation(user string) ([]int32, error) {
 	if t.turns.refused != nil {
 		return nil, t.turns.refused
 	}
-	if t.turns.trims {
-		user = strings.TrimSpace(user)
-	}
+	user = t.turns.user().of(user)
 	return t.encodeParts([]part{{t.turns.tail[0], true}, {user, false}, {t.turns.tail[1], true}}, false), nil
 }
 
@@ -103,7 +99,8 @@ func (t *Tokenizer) Closing() (int32, error) {
 	return t.turns.closing, nil
 }
 
-// mask replaces the contents by placeholders that occur in none of them.
+// mask replaces the contents by placeholders that occur in none of them. A message with calls and without a content
+// keeps that, because templates ask for it; its placeholder is "".
 func mask(messages []Message) (masked []Message, marks []string) {
 	for salt := 0; ; salt++ {
 		masked, marks = make([]Message, len(messages)), make([]string, len(messages))
@@ -111,7 +108,10 @@ func mask(messages []Message) (masked []Message, marks []string) {
 		for i, m := range messages {
 			// These are private-use runes, which no template trims, splits or compares.
 			marks[i] = "\ue000" + strconv.Itoa(salt) + "\ue001" + strconv.Itoa(i) + "\ue002"
-			masked[i] = Message{Role: m.Role, Content: marks[i]}
+			if m.Content == "" && len(m.ToolCalls) > 0 {
+				marks[i] = ""
+			}
+			masked[i] = Message{Role: m.Role, Content: marks[i], ToolCalls: m.ToolCalls}
 			free = free && !strings.Contains(m.Content, "\ue000"+strconv.Itoa(salt)+"\ue001")
 		}
 		if free {
@@ -125,6 +125,9 @@ func mask(messages []Message) (masked []Message, marks []string) {
 func fill(pattern string, marks, contents []string) ([]part, bool) {
 	var parts []part
 	for i, mark := range marks {
+		if mark == "" {
+			continue
+		}
 		if strings.Count(pattern, mark) != 1 {
 			return nil, false
 		}

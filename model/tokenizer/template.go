@@ -9,13 +9,14 @@ import (
 )
 
 // template is a chat template that can be parsed. It can read the messages,
-// add_generation_prompt, the special tokens and its variables; tools and documents are none, as
+// add_generation_prompt, the tools, the special tokens and its variables; documents are none, as
 // transformers passes them. strftime_now, which some templates ask for, is not defined: a prompt
 // does not depend on the day.
 type template struct {
 	parsed    *jinja.Template
 	tokens    map[string]string // bos_token, eos_token, pad_token
 	variables Variables
+	tools     []any // as transformers passes them; nil without tools
 }
 
 // newTemplate returns an error if the template cannot be parsed.
@@ -31,12 +32,24 @@ func newTemplate(source string, tokens map[string]string) (*template, error) {
 func (t *template) render(messages []Message, addGenerationPrompt bool) (string, error) {
 	list := make([]any, len(messages))
 	for i, m := range messages {
-		list[i] = jinja.Map{{Key: "role", Value: m.Role}, {Key: "content", Value: m.Content}}
+		message := jinja.Map{{Key: "role", Value: m.Role}, {Key: "content", Value: m.Content}}
+		if len(m.ToolCalls) > 0 {
+			calls, err := toolCalls(m.ToolCalls)
+			if err != nil {
+				return "", fmt.Errorf("%w: message %d: %w", ErrTemplate, i, err)
+			}
+			message = append(message, jinja.Pair{Key: "tool_calls", Value: calls})
+		}
+		list[i] = message
+	}
+	var tools any // none is no empty list
+	if len(t.tools) > 0 {
+		tools = t.tools
 	}
 	given := jinja.Map{
 		{Key: "messages", Value: list},
 		{Key: "add_generation_prompt", Value: addGenerationPrompt},
-		{Key: "tools", Value: nil},
+		{Key: "tools", Value: tools},
 		{Key: "documents", Value: nil},
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.tokens)) {

@@ -73,6 +73,7 @@ type Tokenizer struct {
 	template *template // nil without a chat template
 	eos      []int32
 	turns    turns
+	answers  *answers // nil without a chat template
 }
 
 // Load reads the tokenizer of a model folder from the contents of its files, by
@@ -120,7 +121,7 @@ func Load(files map[string][]byte) (*Tokenizer, error) {
 	if t.template, err = newTemplate(source, names); err != nil {
 		return nil, fmt.Errorf("%w: chat template: %w", ErrFiles, err)
 	}
-	t.turns = t.learnTurns()
+	t.learn()
 	return t, nil
 }
 

@@ -179,6 +179,14 @@ func (t *Tokenizer) compareTurns(rendered []rendering, system bool) turns {
 	return found
 }
 
+// user is how the template writes a user's content.
+func (t turns) user() writing {
+	if t.trims {
+		return trimmed
+	}
+	return asIs
+}
+
 // opening are the messages with which a conversation begins in a probe.
 func (t *Tokenizer) opening() []Message {
 	if t.turns.system {

@@ -14,9 +14,20 @@ func (t *Tokenizer) With(v Variables) (*Tokenizer, error) {
 	if len(v) == 0 || t.template == nil {
 		return t, nil
 	}
+	return t.derived(func(with *template) { with.variables = maps.Clone(v) }), nil
+}
+
+// derived is the tokenizer with a changed copy of its template, and what follows from it.
+func (t *Tokenizer) derived(change func(*template)) *Tokenizer {
 	other, with := *t, *t.template
-	with.variables = maps.Clone(v)
+	change(&with)
 	other.template = &with
-	other.turns = other.learnTurns()
-	return &other, nil
+	other.learn()
+	return &other
+}
+
+// learn finds what follows from the template.
+func (t *Tokenizer) learn() {
+	t.turns = t.learnTurns()
+	t.answers = &answers{}
 }
