@@ -13,6 +13,7 @@ import (
 // transformers passes them. strftime_now, which some templates ask for, is not defined: a prompt
 // does not depend on the day.
 type template struct {
+	source    string
 	parsed    *jinja.Template
 	tokens    map[string]string // bos_token, eos_token, pad_token
 	variables Variables
@@ -25,7 +26,7 @@ func newTemplate(source string, tokens map[string]string) (*template, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &template{parsed: parsed, tokens: tokens}, nil
+	return &template{source: source, parsed: parsed, tokens: tokens}, nil
 }
 
 // render writes the conversation as text. Errors are of kind ErrTemplate.

@@ -31,3 +31,11 @@ func (t *Tokenizer) learn() {
 	t.turns = t.learnTurns()
 	t.answers = &answers{}
 }
+
+// ChatTemplate is the text of the chat template; "" if there is none.
+func (t *Tokenizer) ChatTemplate() string {
+	if t.template == nil {
+		return ""
+	}
+	return t.template.source
+}
