@@ -56,6 +56,7 @@ var broken = []struct{ kind, form, reply string }{
 	bad("bars in arguments", "hermes", tag(`{"name": "search", "arguments": {"query": "a || b | c"}}`)),
 	bad("a closing tag in a text", "hermes", tag(`{"name": "search", "arguments": {"query": "</tool_call> <tool_call>"}}`)),
 	bad("a call in a thought", "hermes", "<think>First "+tag(`{"name": "now"}`)+"</think>\n"+tag(`{"name": "search", "arguments": {"query": "x"}}`)),
+	bad("two thoughts", "hermes", "a</think>"+tag(`{"name": "now"}`)+"</think>"+tag(`{"name": "search", "arguments": {"query": "x"}}`)),
 	bad("a call in a thought that has no end", "hermes", "<think>First "+tag(`{"name": "now"}`)),
 	bad("a call after the answer", "hermes", "<answer>4</answer>"+tag(`{"name": "now"}`)),
 	bad("no call", "hermes", " <answer>4</answer>\n"),

@@ -134,18 +134,12 @@ func newSchema(parameters json.RawMessage) (*schema, error) {
 	case len(n.Repeated("")) > 0:
 		return nil, n.Repeated("").Err()
 	}
-	if err := checkReferences(n); err != nil {
-		return nil, err
-	}
 	s := &schema{}
 	if s.root, s.resolved, err = compile(parameters, func(*jsonschema.Schema) {}); err != nil {
 		return nil, err
 	}
 	if s.root.Type != "object" {
 		return nil, fmt.Errorf("type %s, want object", strict.Quote(s.root.Type))
-	}
-	if err := checkTypes(n); err != nil {
-		return nil, err
 	}
 	_, s.loose, err = compile(parameters, func(root *jsonschema.Schema) { root.Required, root.MinProperties = nil, nil })
 	return s, err
@@ -173,11 +167,31 @@ func compile(parameters []byte, change func(*jsonschema.Schema)) (root *jsonsche
 			root.Schema += "#"
 		}
 	}
+	if err := checkSchema(root); err != nil {
+		return nil, nil, err
+	}
 	change(root)
 	if resolved, err = root.Resolve(nil); err != nil {
 		return nil, nil, fmt.Errorf("not a JSON Schema: %w", err)
 	}
 	return root, resolved, nil
+}
+
+// checkSchema looks at what the library has read, not at the text: the library also takes keywords with other capitals,
+// as "$Ref".
+func checkSchema(root *jsonschema.Schema) error {
+	text, err := json.Marshal(root)
+	if err != nil {
+		return fmt.Errorf("not a JSON Schema: %w", err)
+	}
+	n, err := strict.Parse(text, strict.Limits{})
+	if err != nil {
+		return fmt.Errorf("not a JSON Schema: %w", err)
+	}
+	if err := checkTypes(n); err != nil {
+		return err
+	}
+	return checkReferences(n)
 }
 
 // fits asks the library. Its words are not for policies: they depend on the order of a map.

@@ -33,6 +33,8 @@ func TestNewChecker(t *testing.T) {
 		`{"type":"object","properties":{"a":{"$ref":"#/$defs/b"}}}`:                                                          "leads to nothing",
 		`{"type":"object","properties":{"a":{"$dynamicRef":"#b"}}}`:                                                          "$dynamicRef at #/properties/a is not supported",
 		`{"type":"object","properties":{"a":{"$id":"b","$ref":"#"}}}`:                                                        "$id at #/properties/a is not supported",
+		`{"type":"object","properties":{"a":{"tYpe":"text"}}}`:                                                               `type "text", want one of`,
+		`{"type":"object","allOf":[{"$Ref":"#/allOf/0"}]}`:                                                                   "run in a circle",
 		`{"type":"object","$ref":"#"}`:                                                                                       "run in a circle",
 		`{"type":"object","$defs":{"a":{"anyOf":[{"$ref":"#/$defs/b"}]},"b":{"not":{"$ref":"#/$defs/a"}}}}`:                  "run in a circle",
 		`{"type":"object","properties":{"a":{"if":{"$ref":"#/properties/a"}}}}`:                                              "run in a circle",
@@ -106,7 +108,7 @@ func TestCheck(t *testing.T) {
 		{`{"type":"object","properties":{"a":{"exclusiveMaximum":1}}}`, `{"a":1.0}`, `argument "a" is 1.0, want less than 1`},
 		{`{"type":"object","properties":{"a":{"items":{"items":{"type":"integer"}}}}}`, `{"a":[[1],[2,"x"]]}`, `argument "a[1][1]" is "x", want an integer`},
 		// What only the library knows.
-		{`{"type":"object","properties":{"a":{"type":"string","pattern":"^x"},"b":{}},"required":["b"]}`, `{"a":"y","b":1}`, `argument "a" does not fit the tool's schema`},
+		{`{"type":"object","properties":{"a":{"type":"string","pattern":"^x"},"b":{}},"required":["a","b"]}`, `{"a":"y","b":1}`, `argument "a" does not fit the tool's schema`},
 		{`{"type":"object","properties":{"a":{"anyOf":[{"type":"string"},{"type":"integer"}]}}}`, `{"a":1.5}`, `argument "a" does not fit the tool's schema`},
 		{`{"type":"object","properties":{"a":{"anyOf":[{"type":"string"},{"type":"integer"}]}}}`, `{"a":1}`, ""},
 		{`{"type":"object","properties":{"a":{"$ref":"#/$defs/n"}},"$defs":{"n":{"properties":{"next":{"$ref":"#/$defs/n"},"v":{"type":"integer"}}}}}`,
@@ -115,6 +117,8 @@ func TestCheck(t *testing.T) {
 		{`{"type":"object","properties":{"a":{},"b":{}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`, `{}`, `the arguments do not fit the tool's schema together`},
 		{`{"type":"object","properties":{"a":{},"b":{}},"dependentRequired":{"a":["b"]}}`, `{"a":1}`, `argument "a" does not fit the tool's schema`},
 		{`{"$schema":"http://json-schema.org/draft-07/schema","type":"object","properties":{"a":{"pattern":"^x"}}}`, `{"a":"y"}`, `argument "a" does not fit the tool's schema`},
+		{`{"$schema":"http://json-schema.org/draft-07/schema","type":"object","properties":{"a":{"pattern":"^x"}}}`, `{"a":"x"}`, ""},
+		{`{"type":"object","properties":{"a":{"prefixItems":[{"type":"string"}],"items":{"type":"integer"}}}}`, `{"a":["x",1]}`, ""},
 		{`{"$schema":"https://json-schema.org/draft/2020-12/schema#","type":"object","properties":{"a":{"pattern":"^x"}}}`, `{"a":"x"}`, ""},
 		// The order: missing ones as required says, then values in that order, then the rest by name.
 		{`{"type":"object","properties":{"a":{"type":"string"},"b":{},"c":{},"d":{"type":"string"}},"required":["d","c","b","b"]}`, `{"a":1,"d":2,"e":3}`,
@@ -161,4 +165,34 @@ func TestCheckLong(t *testing.T) {
 		require.NotEmpty(t, checked.Wrong)
 		requireSound(t, checked)
 	}
+}
+
+// FuzzNewChecker gives hostile schemas: the library must neither panic nor run in a circle.
+func FuzzNewChecker(f *testing.F) {
+	for _, seed := range []string{
+		`{"type":"object","$ref":"#"}`, `{"type":"object","properties":{"a":{"$ref":"#"}}}`, `{"type":"object","allOf":[{"$ref":"#/allOf/0"}]}`,
+		`{"type":"object","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},"properties":{"a":{"$ref":"#/$defs/a"}}}`,
+		`{"type":"object","properties":{"$ref":{"$ref":"#/properties/$ref"}}}`, `{"type":"object","patternProperties":{"a":{"$ref":"#/patternProperties/a"}}}`,
+		`{"type":"object","propertyNames":{"$ref":"#/propertyNames"}}`, `{"type":"object","contains":{"$ref":"#"},"unevaluatedProperties":{"$ref":"#"}}`,
+		`{"$id":"http://a/b","type":"object","$ref":"#/x/0","x":[{"$ref":"#/x/0"}]}`, `{"type":"object","dependencies":{"a":{"$ref":"#"},"b":["a"]}}`,
+		`{"type":"object","properties":{"a":{"multipleOf":0,"enum":[{}],"const":null}}}`, `{"type":"object","$defs":{"~/":{}},"properties":{"a":{"$ref":"#/$defs/~0~1"}}}`,
+		`{"type":"object","properties":{"a":{"$ref":"#/%24defs/b"}},"$defs":{"b":{"$ref":"#/%24defs/b"}}}`,
+	} {
+		f.Add(seed, `{"a":{"a":1,"b":[null]},"b":"x"}`)
+	}
+	f.Add(`{"type":"object","allOf":[{"$rEf":"#/allOf/0"}]}`, `{}`)
+	f.Fuzz(func(t *testing.T, parameters, arguments string) {
+		c, err := NewChecker(toolOf(parameters))
+		if err != nil {
+			require.ErrorIs(t, err, ErrTool)
+			return
+		}
+		object, err := Canonical([]byte(arguments))
+		if err != nil {
+			return
+		}
+		checked := c.Check(Call{Name: "t", Arguments: object})
+		requireSound(t, checked)
+		require.Equal(t, checked, c.Check(Call{Name: "t", Arguments: object}))
+	})
 }

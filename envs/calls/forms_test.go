@@ -219,13 +219,15 @@ func TestSpan(t *testing.T) {
 	}
 }
 
+func brackets(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+
 func FuzzSpan(f *testing.F) {
 	for _, row := range broken {
 		if len(row.reply) < 1000 {
 			f.Add(row.reply)
 		}
 	}
-	for _, seed := range []string{`[1e5, -0, 0.0]`, `01`, `-`, `{"a":{}}`, `"\ud800"`, "\"\u007f\"", `[[]]`, `{"":""}`} {
+	for _, seed := range []string{`[1e5, -0, 0.0]`, `01`, `-`, `{"a":{}}`, `"\ud800"`, "\"\u007f\"", `[[]]`, `{"":""}`, brackets(maxDepth + wrapDepth + 1), brackets(maxDepth + wrapDepth + 2)} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
