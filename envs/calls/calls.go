@@ -51,7 +51,7 @@ type Form struct {
 // mark begins the action of a call.
 const mark = "call "
 
-// The keys of an action.
+// action is a Call with the keys that it has in an action.
 type action struct {
 	Name      string          `json:"name,omitempty"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
@@ -61,7 +61,7 @@ type action struct {
 // Action is the call as an action of an episode: `call {"name":…,"arguments":…}`. It contains no "|", so that it
 // is no separator of actions.
 func (c Call) Action() string {
-	return mark + bars(encode(action{Name: c.Name, Arguments: c.Arguments, Wrong: c.Wrong}))
+	return mark + bars(encode(action(c)))
 }
 
 // IsAction reports whether an action is a call.
@@ -79,7 +79,7 @@ func ReadAction(text string) (Call, error) {
 	if err := json.Unmarshal([]byte(text[len(mark):]), &a); err != nil {
 		return Call{}, fmt.Errorf("%w: %s: %w", ErrAction, strict.Quote(text), err)
 	}
-	return Call{Name: a.Name, Arguments: a.Arguments, Wrong: a.Wrong}, nil
+	return Call(a), nil
 }
 
 // maxDepth is the most objects and arrays in each other of arguments.

@@ -1,0 +1,143 @@
+package calls
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/reprise-rl/reprise/infra/strict"
+	"github.com/reprise-rl/reprise/model/tokenizer/chat"
+)
+
+const (
+	searchExample = "<search>query</search>"
+	searchOpening = "<search>"
+	searchClosing = "</search>"
+)
+
+var searchTag = regexp.MustCompile(`(?i)</?search>`)
+
+// search is the form of Search-R1 (arXiv 2503.09516): a query in a tag, for the first tool whose one required argument is
+// a text. Answers come back from the user in <information>.
+var search = Form{
+	Name:    "search",
+	Summary: "Search-R1: a query in <search>, for one tool with one argument",
+	Speaks:  func(string) bool { return false },
+	Read:    readSearch,
+	// A query that has one of the tags in it cannot be written: the tags are left out.
+	Write: func(calls []Call) string {
+		var texts []string
+		for _, c := range good(calls) {
+			texts = append(texts, searchOpening+searchTag.ReplaceAllString(queryOf(c.Arguments), "")+searchClosing)
+		}
+		return strings.Join(texts, "\n")
+	},
+	// The words of Search-R1's instruction, up to the question.
+	Describe: func([]chat.Tool) string {
+		return "Answer the given question. You must conduct reasoning inside <think> and </think> first " +
+			"every time you get new information. After reasoning, if you find you lack some knowledge, " +
+			"you can call a search engine by <search> query </search> and it will return the top searched results " +
+			"between <information> and </information>. You can search as many times as your want. " +
+			"If you find no further external knowledge needed, you can directly provide the answer " +
+			"inside <answer> and </answer>, without detailed illustrations. For example, <answer> Beijing </answer>."
+	},
+	Result: func(text string) chat.Message {
+		return chat.Message{Role: "user", Content: "<information>" + strings.TrimSpace(text) + "</information>"}
+	},
+}
+
+// Searched is the tool that <search> calls, and the name of the argument that gets the query: the first tool with exactly
+// one required argument, which is a text. It reports false if there is none.
+func Searched(tools []chat.Tool) (tool chat.Tool, argument string, ok bool) {
+	for _, t := range tools {
+		var schema struct {
+			Properties map[string]struct {
+				Type json.RawMessage `json:"type"`
+			} `json:"properties"`
+			Required []string `json:"required"`
+		}
+		if json.Unmarshal(t.Parameters, &schema) != nil || len(schema.Required) != 1 {
+			continue
+		}
+		if argument := schema.Required[0]; string(schema.Properties[argument].Type) == `"string"` {
+			return t, argument, true
+		}
+	}
+	return chat.Tool{}, "", false
+}
+
+func readSearch(reply string, tools []chat.Tool) ([]Call, string) {
+	f, text := begin(reply, searchExample)
+	tool, argument, ok := Searched(tools)
+	for at := 0; ; {
+		tag, opening := nextTag(searchTag, text, at)
+		f.keep(text[at:opening])
+		if tag == "" {
+			return f.result()
+		}
+		at = opening + len(tag)
+		if tag[1] == '/' {
+			if !f.wrong(searchClosing + " stands without " + searchOpening + " before it") {
+				return f.result()
+			}
+			continue
+		}
+		closing, end := nextTag(searchTag, text, at)
+		query := strings.TrimSpace(text[at:end])
+		c, reason := Call{}, ""
+		switch {
+		case !ok:
+			// The right form would not help.
+			c.Wrong = "no tool here takes a query, so that <search> cannot be used"
+		case tag != searchOpening || closing != strings.ToLower(closing):
+			reason = "the tags are in lower case"
+		case closing == "":
+			reason = searchOpening + " is not closed"
+		case closing[1] != '/':
+			reason = searchOpening + " is not closed before the next one"
+		case end-at > MaxBytes:
+			reason = tooLong
+		case !utf8.ValidString(query):
+			reason = "bytes that are not UTF-8 stand in the query"
+		case query == "":
+			reason = "the query is empty"
+		default:
+			c = Call{Name: tool.Name, Arguments: queryArguments(argument, query)}
+		}
+		if reason != "" {
+			c.Wrong = f.sentence(reason)
+		}
+		at = end
+		if strings.HasPrefix(closing, "</") {
+			at += len(closing)
+		}
+		if !f.add(c) {
+			return f.result()
+		}
+	}
+}
+
+// queryArguments are the arguments of a query.
+func queryArguments(argument, query string) json.RawMessage {
+	object, err := Canonical(encode(map[string]string{argument: query}))
+	if err != nil {
+		panic(fmt.Sprintf("calls: arguments of a query: %v", err)) // one key and a text
+	}
+	return object
+}
+
+// queryOf is the first text among arguments.
+func queryOf(arguments json.RawMessage) string {
+	n, err := strict.Parse(arguments, strict.Limits{})
+	if err != nil {
+		return ""
+	}
+	for _, m := range n.Members() {
+		if text, ok := m.Value.Text(); ok {
+			return text
+		}
+	}
+	return ""
+}
