@@ -81,6 +81,8 @@ type Plan struct {
 	// Foreign says that the rollout plays foreign environments, which are asked before the first
 	// turn and after each sample.
 	Foreign bool `json:"foreign,omitempty"`
+	// Tools says that the policy may call tools, which are answered after each sample.
+	Tools bool `json:"tools,omitempty"`
 	// Workers is how many device workers may sample a turn's blocks of BlockRows rows at once, the
 	// one of the session among them; both are 0 where Generate samples all rows.
 	Workers   int `json:"workers,omitempty"`
@@ -155,8 +157,9 @@ type PlanSuite struct {
 	Name  string `json:"name"`
 	Turns int    `json:"turns"`
 	Rows  int    `json:"rows"`
-	// Foreign is as in Plan.
+	// Foreign and Tools are as in Plan.
 	Foreign bool `json:"foreign,omitempty"`
+	Tools   bool `json:"tools,omitempty"`
 }
 
 // EvaluationDue reports whether policy version v is evaluated.

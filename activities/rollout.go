@@ -73,6 +73,22 @@ type AskResult struct {
 	Telemetry Telemetry `json:"telemetry"`
 }
 
+// CallToolsInput asks for the answers to the calls of tools in a turn's samples.
+type CallToolsInput struct {
+	Run      Run              `json:"run"`
+	Branch   int              `json:"branch"`
+	Rollout  Rollout          `json:"rollout"`
+	Turn     int              `json:"turn"`            // from 1
+	Turns    []store.TurnRefs `json:"turns,omitempty"` // the turns before it
+	Generate store.Ref        `json:"generate"`
+}
+
+// CallToolsResult names the table of the calls and their answers.
+type CallToolsResult struct {
+	Table     store.Ref `json:"table"`
+	Telemetry Telemetry `json:"telemetry"`
+}
+
 // StepInput asks for the environment's answer to a turn.
 type StepInput struct {
 	Run      Run              `json:"run"`
@@ -87,6 +103,8 @@ type StepInput struct {
 	// and to this turn's samples; nil without foreign environments.
 	Opening *store.Ref `json:"opening,omitempty"`
 	Answers *store.Ref `json:"answers,omitempty"`
+	// Calls are the calls of tools in this turn's samples with their answers; nil without tools.
+	Calls *store.Ref `json:"calls,omitempty"`
 }
 
 // StepResult names the turn's step table.

@@ -15,6 +15,7 @@ import (
 type Tokenizer interface {
 	EncodeChat(messages []chat.Message, addGenerationPrompt bool) ([]int32, error)
 	Continuation(user string) ([]int32, error)
+	ContinuationOf(messages []chat.Message) ([]int32, error)
 	EncodeTag(tag string) []int32
 	Closing() (int32, error)
 	EndOfTurn() []int32
@@ -40,8 +41,10 @@ func (p Protocol) BeginIDs(tok Tokenizer, env Environment, episode Episode, turn
 }
 
 // Restarts reports whether the context of a turn is built from the start, because
-// ContextTurns leaves out the first turns.
-func (p Protocol) Restarts(turn int) bool { return p.ContextTurns > 0 && turn > p.ContextTurns }
+// ContextTurns leaves out the first turns, or because one of Cuts shortens an observation.
+func (p Protocol) Restarts(turn int) bool {
+	return p.ContextTurns > 0 && turn > p.ContextTurns || p.cuts(turn)
+}
 
 // Recorded is the record of a turn that was played.
 type Recorded struct {
@@ -49,6 +52,8 @@ type Recorded struct {
 	Actions []string
 	// Sampled are the sampled ids.
 	Sampled []int32
+	// Results are the answers to the calls of tools.
+	Results []string
 }
 
 // WindowIDs gives the whole context of the turn after the recorded ones, if it Restarts.
@@ -57,6 +62,9 @@ type Recorded struct {
 // environment's answers between. RAGEN's window differs: it renumbers the turns and
 // forgets the rewards of the turns it leaves out.
 func (p Protocol) WindowIDs(tok Tokenizer, env Environment, instance, chance draw.Address, turns []Recorded) ([]int32, error) {
+	if p.ContextTurns == 0 {
+		return p.cutIDs(tok, env, instance, chance, turns)
+	}
 	actions := make([][]string, len(turns))
 	for i, t := range turns {
 		actions[i] = t.Actions
@@ -78,7 +86,7 @@ func (p Protocol) WindowIDs(tok Tokenizer, env Environment, instance, chance dra
 		if episode, played, err = Replay(env, instance, chance, actions[:i+1]); err != nil {
 			return nil, err
 		}
-		next := NextTurn{Number: i + 2, Reward: played[i].Reward, ActionsLeft: played[i].ActionsLeft}
+		next := played[i].After(i+1, turns[i].Results)
 		more, err := p.ContinueIDs(tok, env, episode, next, turns[i].Sampled)
 		if err != nil {
 			return nil, err
@@ -102,12 +110,18 @@ func (p Protocol) ContinueIDs(tok Tokenizer, env Environment, episode Episode, n
 	if len(sampled) == 0 || sampled[len(sampled)-1] != closing {
 		ids = append(ids, closing)
 	}
-	message := p.Next(env, episode, next)
-	user, err := tok.Continuation(message)
+	messages := p.messages(env, episode, next)
+	if next.limited {
+		err = shorten(tok, messages, next.limit)
+	}
+	var more []int32
+	if err == nil {
+		more, err = tok.ContinuationOf(messages)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("encode the prompt of turn %d of environment %q: %w", next.Number, env.Name(), err)
 	}
-	return p.open(tok, append(ids, user...), message), nil
+	return p.open(tok, append(ids, more...), messages[len(messages)-1].Content), nil
 }
 
 // ReadReply parses the sampled ids of a turn. Open says that they do not end with an
@@ -196,6 +210,7 @@ func contextWidths(env Environment, tok Tokenizer, p Protocol, turns, maxNewToke
 	if err != nil {
 		return nil, err
 	}
+	first, after := width, make([]int, turns+1) // after[k] is the most tokens before turn k's sample, from the end of the one before
 	widths := make([]int, turns)
 	for turn := 1; turn <= turns; turn++ {
 		if turn > 1 {
@@ -205,13 +220,30 @@ func contextWidths(env Environment, tok Tokenizer, p Protocol, turns, maxNewToke
 			if err != nil {
 				return nil, err
 			}
-			if p.Restarts(turn) {
+			if p.Tools != nil {
+				if most, err = p.widestResults(tok, env, most); err != nil {
+					return nil, err
+				}
+			}
+			after[turn] = most
+			switch {
+			case p.ContextTurns > 0 && p.Restarts(turn):
 				first, err := begin(turn - p.ContextTurns + 1)
 				if err != nil {
 					return nil, err
 				}
 				width = max(width, first+(p.ContextTurns-1)*(maxNewTokens+most))
-			} else {
+			case p.Restarts(turn):
+				whole := first
+				for observed := 2; observed <= turn; observed++ {
+					cut, err := p.widestCut(tok, turn-observed, after[observed])
+					if err != nil {
+						return nil, err
+					}
+					whole += maxNewTokens + cut
+				}
+				width = max(width, whole)
+			default:
 				width += maxNewTokens + most
 			}
 		}

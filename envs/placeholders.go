@@ -3,6 +3,8 @@ package envs
 import (
 	"strings"
 	"unicode"
+
+	"github.com/reprise-rl/reprise/envs/calls"
 )
 
 // placeholderTexts are what prompts write in the place of an action or a thought, reduced by letters.
@@ -37,7 +39,7 @@ func (p Protocol) Placeholder(action string) bool {
 
 // legal is an episode's Legal for actions that were written in a reply.
 func (p Protocol) legal(episode Episode, action string) (canonical string, ok bool) {
-	if p.Placeholder(action) {
+	if p.Placeholder(action) || calls.IsAction(action) { // a call is written as the protocol's form has it
 		return "", false
 	}
 	return episode.Legal(action)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/reprise-rl/reprise/envs/calls"
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
 
@@ -31,6 +32,8 @@ type Protocol struct {
 	// ContextTurns is how many turns a context shows, including the current one; 0 shows
 	// all (RAGEN: max_context_window −1).
 	ContextTurns int
+	// Cuts shorten older observations; nil for none. They exclude ContextTurns.
+	Cuts []Cut
 	// LengthHint is a number of tokens or words that the prompt requests; 0 for none. It
 	// enforces nothing.
 	LengthHint int
@@ -39,6 +42,9 @@ type Protocol struct {
 	Wording string
 	// Templates are a user's own wording; nil without. WithWording sets both.
 	Templates *Templates
+	// Tools are what the policy may call; nil for none. Then a reply is calls, or an answer between its tags, or both,
+	// and the prompt ends where the chat template lets the assistant begin.
+	Tools *Toolset
 }
 
 // Penalty is a rule that says which turns cost the format penalty.
@@ -53,10 +59,13 @@ const (
 	AnyInvalid Penalty = "any_invalid"
 )
 
-// Opening is the tag at the end of every prompt: "<think>" or "<answer>".
+// Opening is the tag at the end of every prompt: "<think>" or "<answer>"; none where a reply may be a call.
 func (p Protocol) Opening() string {
-	if p.Think {
+	switch {
+	case p.Think:
 		return "<think>"
+	case p.Tools != nil:
+		return ""
 	}
 	return "<answer>"
 }
@@ -71,6 +80,8 @@ func (p Protocol) First(env Environment, episode Episode) []chat.Message {
 // none before it.
 func (p Protocol) begin(env Environment, episode Episode, turn, left int) []chat.Message {
 	switch {
+	case p.Tools != nil:
+		return p.toolsBegin(env, episode, turn, left)
 	case p.Templates != nil:
 		return p.templatesBegin(env, episode, turn, left)
 	case p.Wording == Ragen:
@@ -99,6 +110,10 @@ func (p Protocol) Next(env Environment, episode Episode, next NextTurn) string {
 	reticent, ok := env.(Reticent)
 	hidden := ok && reticent.HidesRewards()
 	switch {
+	case p.Tools != nil && hidden:
+		return p.toolsBlock(env, episode, next.Number, next.ActionsLeft)
+	case p.Tools != nil:
+		return "Reward: " + FormatReward(next.Reward) + "\n" + p.toolsBlock(env, episode, next.Number, next.ActionsLeft)
 	case p.Templates != nil:
 		return p.templatesNext(episode, next, hidden)
 	case p.Wording == Hiper:
@@ -124,6 +139,13 @@ type NextTurn struct {
 	Reward float64
 	// ActionsLeft of the episode.
 	ActionsLeft int
+	// Results are the answers to the calls of the turn before, if it had any.
+	Results []string
+	// Acted says that the environment executed an action in the turn before: then its state is shown after the results.
+	Acted bool
+
+	limit   int // of the tokens of each message, if limited and not negative
+	limited bool
 }
 
 // block is a turn's number, state, actions left (if there is anything to
@@ -176,6 +198,8 @@ type Reply struct {
 	Actions []string
 	// Surplus is how many more actions the answer had; they cost nothing (as in RAGEN).
 	Surplus int
+	// Calls are the calls of tools, in order; see Toolset.
+	Calls []calls.Call
 }
 
 // gap is Python's \s, which Go's is not.
@@ -192,6 +216,9 @@ var (
 // lenient as RAGEN: the first match counts, whatever surrounds it. Text in
 // which the tags do not match is a reply without actions.
 func (p Protocol) Parse(sampled string, maxActions int) Reply {
+	if p.Tools != nil {
+		return p.parseTools(sampled, maxActions)
+	}
 	text := p.Opening() + sampled
 	var r Reply
 	if p.Think {
@@ -208,6 +235,12 @@ func (p Protocol) Parse(sampled string, maxActions int) Reply {
 		r.Answer = clean(m[1])
 	}
 	r.Formatted = true
+	r.split(maxActions)
+	return r
+}
+
+// split takes the answer apart into actions.
+func (r *Reply) split(maxActions int) {
 	for action := range strings.SplitSeq(r.Answer, Separator) {
 		action = strings.TrimSpace(action)
 		if action == "" {
@@ -219,7 +252,6 @@ func (p Protocol) Parse(sampled string, maxActions int) Reply {
 		}
 		r.Actions = append(r.Actions, action)
 	}
-	return r
 }
 
 func clean(s string) string {

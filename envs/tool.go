@@ -24,10 +24,35 @@ type Tool interface {
 // ToolAnswer is what a tool says.
 type ToolAnswer struct {
 	// Text goes back to the policy.
-	Text string
+	Text string `json:"text"`
 	// Failed says that the tool could not do what it was asked; Text says why. That is the policy's failure and no
 	// error of the run.
-	Failed bool
+	Failed bool `json:"failed,omitempty"`
+	// Killed says that it failed because a process that worked on it was ended: it took too long or too much memory.
+	Killed bool `json:"killed,omitempty"`
+}
+
+// OutsideTool is a tool that a process of its own answers, so that its answers are recorded and its Call is never used.
+type OutsideTool interface {
+	Tool
+	// Question is what is asked, and who answers it.
+	Question(arguments json.RawMessage) ToolQuestion
+}
+
+// ToolQuestion is a question to an outside tool.
+type ToolQuestion struct {
+	// Kind is the kind of who answers, a tool's registered name; Server which of them, as a worker names it, "" if there
+	// is one.
+	Kind   string `json:"kind"`
+	Server string `json:"server,omitempty"`
+	// Body is the question itself, in canonical JSON.
+	Body json.RawMessage `json:"body"`
+}
+
+// SeveralTools is implemented by a tool of a spec that stands for several: those of a server.
+type SeveralTools interface {
+	// Tools are the tools, in their order.
+	Tools() []Tool
 }
 
 // Suggesting is implemented by tools that can give examples of arguments in an episode's state, without a hint of

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/reprise-rl/reprise/envs/calls"
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
@@ -13,7 +14,7 @@ var ErrReplay = errors.New("recorded actions do not fit the episode")
 
 // Turn is what a reply led to.
 type Turn struct {
-	// Actions are the executed actions by their canonical names: what Replay needs.
+	// Actions are the executed actions by their canonical names: what Replay needs. Calls of tools are among them.
 	Actions []string
 	// Invalid is how many actions of the reply were not legal; they were skipped.
 	Invalid int
@@ -29,6 +30,14 @@ type Turn struct {
 	Done, Success bool
 	// ActionsLeft of the episode; at 0 the episode is over, solved or not.
 	ActionsLeft int
+	// Calls are the calls of tools, also those that are wrong. Those that are not come first among Actions.
+	Calls []calls.Call
+}
+
+// After is what follows the turn, which is the number-th, with the answers to its calls.
+func (t Turn) After(number int, results []string) NextTurn {
+	acted := slices.ContainsFunc(t.Actions, func(action string) bool { return !calls.IsAction(action) })
+	return NextTurn{Number: number + 1, Reward: t.Reward, ActionsLeft: t.ActionsLeft, Results: results, Acted: acted}
 }
 
 // Ended says that no turn follows: the environment has ended the episode or its
@@ -39,12 +48,20 @@ func (t Turn) Ended() bool { return t.Done || t.ActionsLeft == 0 }
 // or its actions are used up. A placeholder of the prompt is no legal action. A turn that the protocol's rule charges costs the
 // format penalty, once.
 func (p Protocol) Play(episode Episode, reply Reply, actionsLeft int) Turn {
-	t := Turn{ActionsLeft: actionsLeft}
+	t := Turn{ActionsLeft: actionsLeft, Calls: reply.Calls}
+	for _, c := range reply.Calls {
+		if c.Wrong != "" {
+			t.Invalid++
+			continue
+		}
+		t.Actions = append(t.Actions, c.Action())
+	}
 	legal := func(action string) (string, bool) { return p.legal(episode, action) }
 	if a, ok := episode.(Answered); ok {
 		copied := len(reply.Actions) - len(p.WithoutPlaceholders(reply.Actions)) // it was not asked about these
-		reply.Actions, t.Invalid = a.Answer()
-		t.Invalid += copied
+		actions, invalid := a.Answer()
+		reply.Actions = actions
+		t.Invalid += invalid + copied
 		legal = episode.Legal
 	}
 	charged := false
@@ -113,6 +130,10 @@ func ReplayEach(env Environment, instance, chance draw.Address, turns [][]string
 	for i, actions := range turns {
 		t := Turn{ActionsLeft: left}
 		for _, action := range actions {
+			if calls.IsAction(action) { // it changes nothing
+				t.Actions = append(t.Actions, action)
+				continue
+			}
 			if episode.Done() || t.ActionsLeft == 0 {
 				return nil, nil, fmt.Errorf("%w: turn %d has the action %q after its end", ErrReplay, i+1, action)
 			}

@@ -65,6 +65,8 @@ func ThoughtAlone(w Wording) bool { return w.Thought && !w.Subgoals }
 func (p Protocol) Asks(tag string) bool {
 	written := func(form string) bool { return strings.Contains(form, "<"+tag+">") }
 	switch {
+	case p.Tools != nil:
+		return tag == "answer" || tag == "think" && p.Think
 	case p.Templates != nil:
 		return p.Templates.writes("<"+tag+">") || p.Templates.has(turnPart, "format") && written(p.format())
 	case p.Wording == Hiper:

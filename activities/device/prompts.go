@@ -94,7 +94,7 @@ func firstPrompts(rc *run.Context, s *run.Task, branch int, r activities.Rollout
 		}
 		a := rc.Address(s, branch, r, g, begun)
 		env := s.Env(g)
-		ids, err := s.Protocol.PromptIDs(rc.Tokenizer, env, env.Reset(a.Instance, a.Chance))
+		ids, err := s.Protocol.PromptIDs(s.Tokenizer, env, env.Reset(a.Instance, a.Chance))
 		if err != nil {
 			return nil, nil, fmt.Errorf("prompt of group %d: %w", g, err)
 		}

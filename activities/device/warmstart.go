@@ -23,21 +23,22 @@ import (
 
 // starterIdentity is everything the bits of a warm-started policy depend on.
 type starterIdentity struct {
-	Starter      *spec.Starter    `json:"starter,omitempty"`
-	LoRA         *spec.LoRA       `json:"lora,omitempty"` // what is taught, instead of all weights
-	Base         string           `json:"base,omitempty"` // digest of the index of the model that is trained
-	WarmStart    spec.WarmStart   `json:"warm_start"`
-	Environment  spec.Environment `json:"environment"`
-	Think        bool             `json:"think"`
-	Subgoals     bool             `json:"subgoals,omitempty"`
-	ContextTurns int              `json:"context_turns"`
-	MaxNewTokens int              `json:"max_new_tokens"`
-	PromptTokens []int            `json:"prompt_tokens"`
-	MicroBatch   int              `json:"micro_batch"`
-	ComputeDtype string           `json:"compute_dtype"`
-	Protocol     string           `json:"protocol,omitempty"`
-	Recompute    string           `json:"recompute,omitempty"`
-	Fingerprint  string           `json:"fingerprint"`
+	Starter      *spec.Starter     `json:"starter,omitempty"`
+	LoRA         *spec.LoRA        `json:"lora,omitempty"` // what is taught, instead of all weights
+	Base         string            `json:"base,omitempty"` // digest of the index of the model that is trained
+	WarmStart    spec.WarmStart    `json:"warm_start"`
+	Environment  spec.Environment  `json:"environment"`
+	Think        bool              `json:"think"`
+	Subgoals     bool              `json:"subgoals,omitempty"`
+	ContextTurns int               `json:"context_turns"`
+	MaxNewTokens int               `json:"max_new_tokens"`
+	PromptTokens []int             `json:"prompt_tokens"`
+	MicroBatch   int               `json:"micro_batch"`
+	ComputeDtype string            `json:"compute_dtype"`
+	Protocol     string            `json:"protocol,omitempty"`
+	Context      []spec.ContextCut `json:"context,omitempty"`
+	Recompute    string            `json:"recompute,omitempty"`
+	Fingerprint  string            `json:"fingerprint"`
 }
 
 // sharedStarter is what the store keeps under a starter's identity.
@@ -68,7 +69,7 @@ func (d *Device) WarmStart(ctx context.Context, in activities.WarmStartInput) (_
 		Starter: t.Policy.Starter, WarmStart: t.Policy.WarmStart, Environment: t.Environment, Think: t.Rollout.Think,
 		Subgoals:     t.Rollout.Subgoals,
 		ContextTurns: t.Rollout.ContextTurns, MaxNewTokens: t.Rollout.MaxNewTokens, PromptTokens: t.Rollout.PromptTokens,
-		Protocol:   t.Rollout.Protocol,
+		Protocol: t.Rollout.Protocol, Context: t.Rollout.Context,
 		MicroBatch: t.Update.MicroBatch, ComputeDtype: t.Policy.ComputeDtype, Recompute: t.Update.Recompute,
 		Fingerprint: d.Engine.Info().Fingerprint,
 	}

@@ -7,9 +7,11 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/store/tables"
+	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 // Drift is a recorded answer of a foreign environment that it gives otherwise now.
@@ -39,7 +41,7 @@ func (d Drift) String() string {
 	return fmt.Sprintf("%sturn %d, group %d, member %d: %s: recorded %s, now %s", place, d.Turn, d.Group, d.Member, d.What, d.Recorded, d.Now)
 }
 
-// Drifts asks the foreign environments again about everything that they answered for an iteration,
+// Drifts asks the foreign environments and the tools again about everything that they answered for an iteration,
 // and gives the first turn of each episode in which they answer otherwise, and how many answers were
 // compared. It writes nothing.
 func (h *Host) Drifts(ctx context.Context, r activities.Run, m *store.Manifest) (drifts []Drift, compared int, err error) {
@@ -49,6 +51,11 @@ func (h *Host) Drifts(ctx context.Context, r activities.Run, m *store.Manifest) 
 	}
 	one := func(what activities.Rollout, turns []store.TurnRefs) error {
 		found, n, err := h.drifts(ctx, rc, activities.AskInput{Run: r, Branch: m.Branch, Rollout: what}, turns)
+		drifts, compared = append(drifts, found...), compared+n
+		if err != nil {
+			return err
+		}
+		found, n, err = h.toolDrifts(ctx, activities.CallToolsInput{Run: r, Branch: m.Branch, Rollout: what}, turns)
 		drifts, compared = append(drifts, found...), compared+n
 		return err
 	}
@@ -165,4 +172,46 @@ func shown(v any) string {
 		return "[]"
 	}
 	return string(b)
+}
+
+// toolDrifts asks the tools again about the calls of one round's turns.
+func (h *Host) toolDrifts(ctx context.Context, in activities.CallToolsInput, turns []store.TurnRefs) (drifts []Drift, compared int, err error) {
+	drifted := map[int32]bool{}
+	for i, t := range turns {
+		if t.Calls == nil {
+			continue
+		}
+		recorded, err := tables.Get[run.CallRow](ctx, h.Store, *t.Calls)
+		if err != nil {
+			return nil, 0, err
+		}
+		in.Turn, in.Turns, in.Generate = i+1, turns[:i], t.Generate
+		m, err := h.calling(ctx, in)
+		if err != nil {
+			return nil, 0, err
+		}
+		now, err := m.answer(ctx, func(ctx context.Context, _ string, q envs.ToolQuestion) (envs.ToolAnswer, error) {
+			return h.askTool(ctx, q)
+		})
+		if err != nil {
+			return nil, 0, err
+		}
+		if len(now) != len(recorded) {
+			return nil, 0, fmt.Errorf("turn %d has %d calls, and %d are recorded: %w", in.Turn, len(now), len(recorded), store.ErrInvalid)
+		}
+		compared += len(now)
+		for k, was := range recorded {
+			is := now[k]
+			if was == is || drifted[was.Row] {
+				continue
+			}
+			d := Drift{Round: in.Rollout.Round, Turn: in.Turn, Group: int(was.Group), Member: int(was.Member),
+				What: fmt.Sprintf("answer %d of tool %s", was.Call+1, was.Tool), Recorded: strict.Quote(was.Answer), Now: strict.Quote(is.Answer)}
+			if e := in.Rollout.Evaluation; e != nil {
+				d.Suite = e.Suite
+			}
+			drifts, drifted[was.Row] = append(drifts, d), true
+		}
+	}
+	return drifts, compared, nil
 }

@@ -27,6 +27,8 @@ type Host struct {
 	// More finds an environment that is none of Environments, and that may have been added since the
 	// worker began; nil if none is added to this worker.
 	More func(name string) (foreign.Way, bool, error)
+	// Tools ask outside tools, by their kinds.
+	Tools map[string]ToolAsker
 	// Flags are those of this worker; a run keeps the flags of the worker that resolves
 	// it. Without a session heartbeat it gets none.
 	Flags activities.Flags

@@ -170,6 +170,9 @@ func (h *Host) withPins(ctx context.Context, t spec.Train) (spec.Train, error) {
 		return options, nil
 	}
 	var err error
+	if t, err = run.WithPinnedTools(t); err != nil {
+		return t, err
+	}
 	if t.Rollout.Protocol, err = wording(t.Rollout.Protocol); err != nil {
 		return t, err
 	}
@@ -293,6 +296,7 @@ func PlanOf(t spec.Train) activities.Plan {
 		Freshness: t.Freshness, Diagnostics: t.Diagnostics, Report: t.Report.AtEnd, Collapse: t.Collapse, Settings: spec.SettingsOf(t),
 		Schedule: t.Schedule, WarmStartSteps: t.Policy.WarmStart.Steps,
 		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0, Foreign: t.Environment.Foreign(), Judged: t.Judged(),
+		Tools:  len(t.Environment.Tools) > 0,
 		Search: t.Rollout.Search, Expansions: t.Rollout.TreesOf().Expansions,
 		StopTokens: t.Stop.SampledTokens, StopSuccess: t.Stop.Success, Lag: t.Rollout.Lag, ScoredBySampler: t.ScoredBySampler(),
 	}
@@ -303,7 +307,8 @@ func PlanOf(t spec.Train) activities.Plan {
 		p.First, p.Prepare = t.From.Iteration+1, false // version 0 was made by the other run
 	}
 	for _, s := range t.Evaluation.Suites {
-		p.Suites = append(p.Suites, activities.PlanSuite{Name: s.Name, Turns: s.Turns, Rows: s.Rows(), Foreign: s.Environment.Foreign()})
+		p.Suites = append(p.Suites, activities.PlanSuite{Name: s.Name, Turns: s.Turns, Rows: s.Rows(), Foreign: s.Environment.Foreign(),
+			Tools: len(s.Environment.Tools) > 0})
 	}
 	return p
 }

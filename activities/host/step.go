@@ -41,6 +41,14 @@ func (h *Host) Step(ctx context.Context, in activities.StepInput) (_ activities.
 	if err != nil {
 		return activities.StepResult{}, err
 	}
+	results, err := run.Results(ctx, h.Store, in.Calls, len(generated))
+	if err != nil {
+		return activities.StepResult{}, err
+	}
+	past, err := h.pastResults(ctx, task, in, len(generated))
+	if err != nil {
+		return activities.StepResult{}, err
+	}
 	rows := make([]episode.StepRow, len(generated))
 	alive := wave.Asleep
 	for i, g := range generated {
@@ -53,7 +61,7 @@ func (h *Host) Step(ctx context.Context, in activities.StepInput) (_ activities.
 			rows[i].Text, rows[i].Done = rc.Tokenizer.Decode(g.SampledIDs), true
 			continue
 		}
-		if err := playRow(rc, task, in, &rows[i], g, wave.Turns); err != nil {
+		if err := playRow(rc, task, in, &rows[i], g, wave.Turns, results[i], past); err != nil {
 			return activities.StepResult{}, fmt.Errorf("row %d: %w", g.Row, err)
 		}
 		if !rows[i].Done {
@@ -89,9 +97,25 @@ func (h *Host) answered(ctx context.Context, task *run.Task, in activities.StepI
 	return task, broken, err
 }
 
-// playRow answers one row's sample.
+// pastResults are the answers to the calls of the turns before, [turns][rows][calls], if the next context is built from the
+// start; otherwise nil.
+func (h *Host) pastResults(ctx context.Context, task *run.Task, in activities.StepInput, rows int) ([][][]string, error) {
+	if task.Protocol.Tools == nil || !task.Protocol.Restarts(in.Turn+1) {
+		return nil, nil
+	}
+	past := make([][][]string, len(in.Turns))
+	for i, t := range in.Turns {
+		var err error
+		if past[i], err = run.Results(ctx, h.Store, t.Calls, rows); err != nil {
+			return nil, fmt.Errorf("turn %d: %w", i+1, err)
+		}
+	}
+	return past, nil
+}
+
+// playRow answers one row's sample. past has the results of the turns before, nil where they are not needed.
 func playRow(rc *run.Context, s *run.Task, in activities.StepInput, row *episode.StepRow, g episode.GenerateRow,
-	history []episode.Turn) error {
+	history []episode.Turn, results []string, past [][][]string) error {
 	a := rc.Address(s, in.Branch, in.Rollout, int(g.Group), int(g.Member))
 	env := s.Env(int(g.Group))
 	actions := make([][]string, len(history))
@@ -104,6 +128,9 @@ func playRow(rc *run.Context, s *run.Task, in activities.StepInput, row *episode
 		before := h.Generate[g.Row]
 		actions[t] = h.Step[g.Row].Actions
 		recorded[t] = envs.Recorded{Actions: actions[t], Sampled: before.SampledIDs}
+		if past != nil {
+			recorded[t].Results = past[t][g.Row]
+		}
 		if before.Restart {
 			context = 0
 		}
@@ -124,6 +151,9 @@ func playRow(rc *run.Context, s *run.Task, in activities.StepInput, row *episode
 	reply, open := s.Protocol.ReadReply(rc.Tokenizer, env, g.SampledIDs)
 	row.StateBefore = episode.StateKey()
 	t := s.Protocol.Play(episode, reply, left)
+	if len(t.Calls) != len(results) {
+		return fmt.Errorf("%d calls of tools and %d answers: %w", len(t.Calls), len(results), store.ErrInvalid)
+	}
 	row.Text = rc.Tokenizer.Decode(g.SampledIDs)
 	row.Actions, row.Reward, row.Penalty = t.Actions, t.Reward, t.Penalty
 	if s.OverlongCache > 0 {
@@ -136,18 +166,24 @@ func playRow(rc *run.Context, s *run.Task, in activities.StepInput, row *episode
 	row.Valid = len(t.Actions) > 0 && t.Invalid == 0 && !(open && !reply.Formatted)
 	row.Effective, row.Invalid, row.Success = int32(t.Effective), int32(t.Invalid), t.Success
 	row.StateKey, row.Observation = episode.StateKey(), episode.Observation()
+	if n := len(history); n > 0 && s.Protocol.Tools != nil {
+		row.StateBefore = history[n-1].Step[g.Row].StateKey
+	}
+	if len(results) > 0 {
+		row.StateKey = envs.StateAfterCalls(row.StateKey, results)
+	}
 	row.Done = t.Ended() || in.Turn >= s.Turns || in.TurnLimit > 0 && in.Turn >= in.TurnLimit
 	if row.Done {
 		return nil
 	}
 	var ids []int32
 	if row.NextRestart = s.Protocol.Restarts(in.Turn + 1); row.NextRestart {
-		recorded = append(recorded, envs.Recorded{Actions: t.Actions, Sampled: g.SampledIDs})
-		ids, err = s.Protocol.WindowIDs(rc.Tokenizer, env, a.Instance, a.Chance, recorded)
+		recorded = append(recorded, envs.Recorded{Actions: t.Actions, Sampled: g.SampledIDs, Results: results})
+		ids, err = s.Protocol.WindowIDs(s.Tokenizer, env, a.Instance, a.Chance, recorded)
 		context = 0
 	} else {
-		next := envs.NextTurn{Number: in.Turn + 1, Reward: t.Reward, ActionsLeft: t.ActionsLeft}
-		ids, err = s.Protocol.ContinueIDs(rc.Tokenizer, env, episode, next, g.SampledIDs)
+		next := t.After(in.Turn, results)
+		ids, err = s.Protocol.ContinueIDs(s.Tokenizer, env, episode, next, g.SampledIDs)
 	}
 	if err != nil {
 		return err

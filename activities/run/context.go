@@ -166,6 +166,9 @@ func NewContext(t spec.Train, w *BaseModel) (*Context, error) {
 	if rc.Training, err = trainingTask(t); err != nil {
 		return nil, err
 	}
+	if err := rc.Training.bind(rc.Tokenizer, t.Environment); err != nil {
+		return nil, err
+	}
 	if rc.Modules, err = newModules(t); err != nil {
 		return nil, err
 	}
@@ -173,6 +176,9 @@ func NewContext(t spec.Train, w *BaseModel) (*Context, error) {
 		s, err := suiteTask(suite)
 		if err != nil {
 			return nil, err
+		}
+		if err := s.bind(rc.Tokenizer, suite.Environment); err != nil {
+			return nil, fmt.Errorf("suite %s: %w", suite.Name, err)
 		}
 		rc.Suites = append(rc.Suites, s)
 	}

@@ -25,6 +25,7 @@ func Known() spec.Known {
 		},
 		Demonstrates: demonstrates, Plays: plays, Roles: hasRoles, Certain: certain, Forked: forked, HeldOut: heldOut,
 		Rewards: rewards.Names(), Reward: rewardProblems, Protocol: wordingProblems,
+		Tools: envs.ToolNames(), Tool: toolProblems, Toolset: toolsetProblem,
 	}
 }
 

@@ -73,7 +73,7 @@ func (rc *Context) Demonstrations(n int, settings spec.RolloutSettings, at draw.
 		own.Purpose = at.Purpose.With(draw.Purpose(part.Label))
 		shown := s.Shown(part.Environment) // at most a window, so that an episode is one row
 		shown.Turns, shown.Demonstrations = settings.Limit(shown.Turns), 1
-		episodes, err := starter.Transcripts(rc.Tokenizer, part.Environment, s.Protocol, shown, rows, own)
+		episodes, err := starter.Transcripts(s.Tokenizer, part.Environment, s.Protocol, shown, rows, own)
 		if err != nil {
 			return nil, err
 		}

@@ -43,6 +43,8 @@ type Task struct {
 	Widths []int
 	// Suite is nil for a run's own rollout.
 	Suite *spec.Suite
+	// Tokenizer is the policy's; if its chat template takes tools, it gets those of the task.
+	Tokenizer *tokenizer.Tokenizer
 }
 
 // Env is what a group plays.
@@ -69,7 +71,8 @@ func (s *Task) play(e spec.Environment) error {
 		return err
 	}
 	s.order = s.Parts.Order(s.Groups * s.rounds())
-	return nil
+	s.Protocol.Tools, err = toolset(e, s.Parts)
+	return err
 }
 
 // orderRounds is the number of iterations after which the groups' order repeats: a part
@@ -96,6 +99,11 @@ func (s *Task) Shares(step, n int) []int {
 func (s *Task) Shown(env envs.Environment) starter.Options {
 	n := s.Protocol.ContextTurns
 	if n == 0 {
+		for turn := 1; turn <= s.Turns; turn++ {
+			if s.Protocol.Restarts(turn) { // what is cut is not shown
+				return starter.Options{Turns: turn - 1}
+			}
+		}
 		return starter.Options{Turns: s.Turns}
 	}
 	_, roles := env.(envs.Teamed)
@@ -141,7 +149,7 @@ func inWording(p envs.Protocol, wording string, maxNewTokens int) (envs.Protocol
 func trainingTask(t spec.Train) (*Task, error) {
 	r := t.Rollout
 	p, err := inWording(envs.Protocol{Think: r.Think, Subgoals: r.Subgoals, FormatPenalty: r.FormatPenalty,
-		Penalty: envs.Penalty(r.Penalty), ContextTurns: r.ContextTurns}, r.Protocol, r.MaxNewTokens)
+		Penalty: envs.Penalty(r.Penalty), ContextTurns: r.ContextTurns, Cuts: spec.Cuts(r.Context)}, r.Protocol, r.MaxNewTokens)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +165,7 @@ func trainingTask(t spec.Train) (*Task, error) {
 // suiteTask is what an evaluation plays.
 func suiteTask(suite spec.Suite) (*Task, error) {
 	p, err := inWording(envs.Protocol{Think: suite.Think, Subgoals: suite.Subgoals, FormatPenalty: suite.FormatPenalty,
-		Penalty: envs.Penalty(suite.Penalty), ContextTurns: suite.ContextTurns}, suite.Protocol, suite.MaxNewTokens)
+		Penalty: envs.Penalty(suite.Penalty), ContextTurns: suite.ContextTurns, Cuts: spec.Cuts(suite.Context)}, suite.Protocol, suite.MaxNewTokens)
 	if err != nil {
 		return nil, fmt.Errorf("suite %s: %w", suite.Name, err)
 	}
@@ -297,7 +305,10 @@ func WithWidths(t spec.Train, files map[string][]byte) (spec.Train, error) {
 		if err != nil {
 			return t, err
 		}
-		if t.Rollout.PromptTokens, err = s.neededWidths(tok); err != nil {
+		if err := s.bind(tok, t.Environment); err != nil {
+			return t, err
+		}
+		if t.Rollout.PromptTokens, err = s.neededWidths(); err != nil {
 			return t, err
 		}
 	}
@@ -310,7 +321,10 @@ func WithWidths(t spec.Train, files map[string][]byte) (spec.Train, error) {
 		if err != nil {
 			return t, err
 		}
-		if t.Evaluation.Suites[i].PromptTokens, err = s.neededWidths(tok); err != nil {
+		if err := s.bind(tok, suite.Environment); err != nil {
+			return t, fmt.Errorf("suite %s: %w", suite.Name, err)
+		}
+		if t.Evaluation.Suites[i].PromptTokens, err = s.neededWidths(); err != nil {
 			return t, fmt.Errorf("suite %s: %w", suite.Name, err)
 		}
 	}
@@ -318,10 +332,10 @@ func WithWidths(t spec.Train, files map[string][]byte) (spec.Train, error) {
 }
 
 // neededWidths are the widths of the contexts, the widest of all parts.
-func (s *Task) neededWidths(tok *tokenizer.Tokenizer) ([]int, error) {
+func (s *Task) neededWidths() ([]int, error) {
 	var widest []int
 	for _, p := range s.Parts {
-		widths, err := envs.MaxPromptTokens(p.Environment, tok, s.Protocol, s.Turns, s.MaxNewTokens)
+		widths, err := envs.MaxPromptTokens(p.Environment, s.Tokenizer, s.Protocol, s.Turns, s.MaxNewTokens)
 		if err != nil {
 			return nil, fmt.Errorf("widths of the prompts of %s: %w", p.Label, err)
 		}

@@ -111,7 +111,9 @@ var (
 	Ask = on[activities.AskInput, activities.AskResult]("Ask", "ask", OnHost, 4)
 	// Judge asks a judge outside this program about a round's episodes and stores its verdicts.
 	Judge = on[activities.JudgeInput, activities.JudgeResult]("Judge", "judge", OnHost, 4)
-	Step  = on[activities.StepInput, activities.StepResult]("Step", "step", OnHost, 1)
+	// CallTools answers the calls of tools in a turn's samples and stores calls and answers.
+	CallTools = on[activities.CallToolsInput, activities.CallToolsResult]("CallTools", "tools", OnHost, 4)
+	Step      = on[activities.StepInput, activities.StepResult]("Step", "step", OnHost, 1)
 	// Choose says which rows of a search are kept after a turn, or where branches begin, and stores why.
 	Choose   = on[activities.ChooseInput, activities.ChooseResult]("Choose", "choose", OnHost, 1)
 	Select   = on[activities.SelectInput, activities.SelectResult]("Select", "select", OnHost, 1)

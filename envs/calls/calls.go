@@ -20,12 +20,12 @@ import (
 // Call is one call of a reply, or what stood where one was tried.
 type Call struct {
 	// Name of the tool.
-	Name string
+	Name string `json:"name,omitempty"`
 	// Arguments are a JSON object in canonical form; see Canonical.
-	Arguments json.RawMessage
+	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// Wrong says why this is not a call that a tool can answer, in a sentence for the policy: broken JSON, an unknown
 	// tool, a missing argument. Name and Arguments may be empty then. "" for a good call.
-	Wrong string
+	Wrong string `json:"wrong,omitempty"`
 }
 
 // Form is how models of a family write calls and get answers.
@@ -51,35 +51,35 @@ type Form struct {
 // mark begins the action of a call.
 const mark = "call "
 
-// action is a Call with the keys that it has in an action.
-type action struct {
-	Name      string          `json:"name,omitempty"`
-	Arguments json.RawMessage `json:"arguments,omitempty"`
-	Wrong     string          `json:"wrong,omitempty"`
-}
-
 // Action is the call as an action of an episode: `call {"name":…,"arguments":…}`. It contains no "|", so that it
 // is no separator of actions.
 func (c Call) Action() string {
-	return mark + bars(encode(action(c)))
+	return mark + bars(encode(c))
 }
 
-// IsAction reports whether an action is a call.
-func IsAction(text string) bool { return strings.HasPrefix(text, mark+"{") }
+// IsAction reports whether an action is a call, exactly as Action writes it.
+func IsAction(text string) bool {
+	if !strings.HasPrefix(text, mark+"{") {
+		return false
+	}
+	c, err := ReadAction(text)
+	return err == nil && c.Action() == text
+}
 
 // ErrAction is the kind of the error about an action that is no call.
 var ErrAction = errors.New("not the action of a call")
 
 // ReadAction reads what Action wrote. Errors are of kind ErrAction.
 func ReadAction(text string) (Call, error) {
-	var a action
-	if !IsAction(text) {
+	var c Call
+	rest, ok := strings.CutPrefix(text, mark)
+	if !ok {
 		return Call{}, fmt.Errorf("%w: %s", ErrAction, strict.Quote(text))
 	}
-	if err := json.Unmarshal([]byte(text[len(mark):]), &a); err != nil {
+	if err := json.Unmarshal([]byte(rest), &c); err != nil {
 		return Call{}, fmt.Errorf("%w: %s: %w", ErrAction, strict.Quote(text), err)
 	}
-	return Call(a), nil
+	return c, nil
 }
 
 // maxDepth is the most objects and arrays in each other of arguments.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/calls"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/tokenizer"
 )
@@ -157,9 +158,12 @@ func (w *writer) improvise(index int) error {
 	}
 	_, first := combination(w.env, index)
 	return w.write(begin, func(episode envs.Episode, turn, left int) []string {
+		if call := w.call(episode, turn); call != "" {
+			return []string{call}
+		}
 		choices := episode.Choices()
 		action := first
-		if turn > 1 {
+		if turn > 1 && w.p.Tools == nil {
 			action = choices[w.r.IntN(len(choices))]
 		}
 		actions := []string{action}
@@ -168,6 +172,36 @@ func (w *writer) improvise(index int) error {
 		}
 		return actions
 	})
+}
+
+// call is a call of a tool, at random in half of the turns; "" for none. The last turn has none, since nobody would
+// read the answer.
+func (w *writer) call(episode envs.Episode, turn int) string {
+	if w.p.Tools == nil || turn >= w.turns || w.r.IntN(2) == 0 {
+		return ""
+	}
+	suggested := w.p.Tools.Suggestions(episode)
+	if len(suggested) == 0 {
+		return ""
+	}
+	return suggested[w.r.IntN(len(suggested))].Action()
+}
+
+// said is a reply of these actions, calls among them.
+func said(actions []string) (envs.Reply, error) {
+	var r envs.Reply
+	for _, action := range actions {
+		if !calls.IsAction(action) {
+			r.Actions = append(r.Actions, action)
+			continue
+		}
+		c, err := calls.ReadAction(action)
+		if err != nil {
+			return r, err
+		}
+		r.Calls = append(r.Calls, c)
+	}
+	return r, nil
 }
 
 // player gives the actions of a turn that begins with that many actions left; none end the
@@ -199,19 +233,40 @@ func (w *writer) write(begin func() envs.Episode, play player) error {
 			return err
 		}
 		w.add(prompt, false)
-		sampled := append(w.tok.EncodePlain(w.reply(actions)), w.closing)
+		reply, err := said(actions)
+		if err != nil {
+			return err
+		}
+		sampled := append(w.tok.EncodePlain(w.reply(reply)), w.closing)
 		w.add(sampled, true)
-		played := w.p.Play(episode, envs.Reply{Actions: actions}, left)
+		played := w.p.Play(episode, reply, left)
 		left = played.ActionsLeft
 		if turn == last || played.Ended() {
 			return nil
 		}
-		next := envs.NextTurn{Number: turn + 1, Reward: played.Reward, ActionsLeft: left}
+		results, err := w.answers(played.Calls)
+		if err != nil {
+			return err
+		}
+		next := played.After(turn, results)
 		if actions = play(episode, turn+1, left); len(actions) == 0 {
 			return nil
 		}
 		prompt, err = w.p.ContinueIDs(w.tok, w.env, episode, next, sampled)
 	}
+}
+
+// answers are the answers to calls.
+func (w *writer) answers(made []calls.Call) ([]string, error) {
+	var out []string
+	for _, c := range made {
+		a, err := w.p.Tools.Answer(w.tok, c)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a.Text)
+	}
+	return out, nil
 }
 
 // rehearse plays an episode and gives the actions of its turns: [turns][actions].
@@ -242,24 +297,39 @@ func (w *writer) add(ids []int32, trained bool) {
 // reply writes actions, and a random thought, as a policy is to write them: what
 // follows the opening tag. Words and actions have a space before them, so that a
 // name is the same token as in a prompt.
-func (w *writer) reply(actions []string) string {
+func (w *writer) reply(r envs.Reply) string {
 	var s strings.Builder
 	switch {
+	case w.p.Think && w.p.Tools != nil:
+		s.WriteString(w.thought() + " </think>")
 	case w.p.Think && w.p.Subgoals:
 		s.WriteString(" <switch>" + w.of(" SWITCH", " KEEP") + " </switch> <subgoal>" + w.of(" reach", " avoid", " find", " keep") + w.of(" goal", " box", " hole", " edge", " wall") +
 			" </subgoal> </think><answer>")
 	case w.p.Think && len(w.objects) > 0:
 		s.WriteString(" <observation> " + w.claim() + " </observation> <prediction> " + w.claim() + " </prediction> </think><answer>")
 	case w.p.Think:
-		for range minThought + w.r.IntN(maxThought-minThought+1) {
-			s.WriteByte(' ')
-			s.WriteString(thoughtWords[w.r.IntN(len(thoughtWords))])
+		s.WriteString(w.thought() + " </think><answer>")
+	}
+	if w.p.Tools != nil {
+		s.WriteString(w.p.Tools.Form.Write(r.Calls))
+		if len(r.Actions) == 0 {
+			return s.String()
 		}
-		s.WriteString(" </think><answer>")
+		s.WriteString("<answer>")
 	}
 	s.WriteByte(' ')
-	s.WriteString(strings.Join(actions, " "+envs.Separator+" "))
+	s.WriteString(strings.Join(r.Actions, " "+envs.Separator+" "))
 	s.WriteString(" </answer>")
+	return s.String()
+}
+
+// thought is a few random words, each with a space before it.
+func (w *writer) thought() string {
+	var s strings.Builder
+	for range minThought + w.r.IntN(maxThought-minThought+1) {
+		s.WriteByte(' ')
+		s.WriteString(thoughtWords[w.r.IntN(len(thoughtWords))])
+	}
 	return s.String()
 }
 

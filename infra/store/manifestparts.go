@@ -35,6 +35,8 @@ type TurnRefs struct {
 	// foreign environments.
 	Opening *Ref `json:"opening,omitempty"`
 	Answers *Ref `json:"answers,omitempty"`
+	// Calls has the calls of tools in the samples, with their answers; nil without tools.
+	Calls *Ref `json:"calls,omitempty"`
 	// Verdicts has what a judge outside this program said of the round's episodes, in its last
 	// turn; nil without one.
 	Verdicts *Ref `json:"verdicts,omitempty"`

@@ -22,6 +22,8 @@ type rolling struct {
 	label, timing string
 	// foreign says that foreign environments are asked.
 	foreign bool
+	// tools says that the policy may call tools.
+	tools bool
 	// search is how the rollout searches; "" is not at all.
 	search string
 	// expansions is how many waves follow the first; their rows begin as branches.
@@ -117,15 +119,24 @@ func (r rolling) ready() []Call {
 	if r.foreign && r.progress.Answers == nil {
 		return r.ask(turn, func(table *store.Ref) { r.progress.Answers = table })
 	}
+	if r.tools && r.progress.Calls == nil {
+		return []Call{call(steps.CallTools, key, activities.CallToolsInput{
+			Run: r.Run, Branch: r.Branch, Rollout: r.what, Turn: turn, Turns: r.progress.Turns, Generate: *r.progress.Generate,
+		}, func(out activities.CallToolsResult) {
+			r.Record(r.timing+"tools", out.Telemetry)
+			r.progress.Calls = &out.Table
+		}).shown(key+" · tools", key+" · calls of tools").timed(r.timing + "tools").completing()}
+	}
 	return []Call{call(steps.Step, key, activities.StepInput{
 		Run: r.Run, Branch: r.Branch, Rollout: r.what, Turn: turn, Turns: r.progress.Turns, Generate: *r.progress.Generate,
 		TurnLimit: r.limit(), Opening: r.opening(), Answers: r.progress.Answers,
+		Calls: r.progress.Calls,
 	}, func(out activities.StepResult) {
 		r.Record(r.timing+"step", out.Telemetry)
 		p := r.progress
 		p.Turns = append(p.Turns, store.TurnRefs{Round: r.what.Round, Generate: *p.Generate, Step: out.Table, Opening: p.Opening,
-			Answers: p.Answers})
-		p.Generate, p.Opening, p.Answers, p.Alive = nil, nil, nil, out.Alive
+			Answers: p.Answers, Calls: p.Calls})
+		p.Generate, p.Opening, p.Answers, p.Calls, p.Alive = nil, nil, nil, nil, out.Alive
 		r.end(turn >= r.turns || out.Alive == 0)
 	}).shown(key+" · step", key+" · environment").timed(r.timing + "step").completing()}
 }
@@ -203,7 +214,7 @@ func (it *Iteration) rollout() []Call {
 	return rolling{
 		Iteration: it, progress: &it.Rollout, what: activities.Rollout{Iteration: it.Number, Round: it.Round},
 		policy: it.before(), settings: it.Settings, rows: it.Plan.Rows, turns: it.Settings.Rollout.Limit(it.Plan.Turns), label: label,
-		foreign: it.Plan.Foreign, blocks: it.Plan.Blocks(), search: it.Plan.Search, expansions: it.Plan.Expansions,
+		foreign: it.Plan.Foreign, tools: it.Plan.Tools, blocks: it.Plan.Blocks(), search: it.Plan.Search, expansions: it.Plan.Expansions,
 		ended: func() {
 			if it.Round+1 < it.Plan.Freshness.Rounds() {
 				it.nextRound()
@@ -232,7 +243,7 @@ func (it *Iteration) nextRollout(beside bool) rolling {
 	return rolling{
 		Iteration: it, progress: &it.Next.Rollout, what: activities.Rollout{Iteration: n}, policy: it.before(), settings: it.Next.Settings,
 		rows: it.Plan.Rows, turns: it.Next.Settings.Rollout.Limit(it.Plan.Turns), label: fmt.Sprintf("iteration %d", n),
-		foreign: it.Plan.Foreign, blocks: it.Plan.Blocks(), beside: beside,
+		foreign: it.Plan.Foreign, tools: it.Plan.Tools, blocks: it.Plan.Blocks(), beside: beside,
 	}
 }
 
@@ -352,7 +363,7 @@ func (it *Iteration) evaluating(progress **Measured, v activities.Version) []Cal
 	if !m.Rolled.Done {
 		return rolling{
 			Iteration: it, progress: &m.Rolled, what: what, policy: v, settings: it.Settings, rows: suite.Rows, turns: suite.Turns,
-			label: label, timing: "evaluation.", foreign: suite.Foreign, begun: func() { *progress = m },
+			label: label, timing: "evaluation.", foreign: suite.Foreign, tools: suite.Tools, begun: func() { *progress = m },
 		}.ready()
 	}
 	return []Call{call(steps.Measure, label, activities.MeasureInput{

@@ -142,6 +142,10 @@ func random(r *rand.Rand) *scenario {
 	}
 	sc.earlier = one(3)
 	s.Plan.ScoredBySampler = s.Plan.Lag == 0 && !sc.earlier && one(3)
+	s.Plan.Tools = one(3)
+	for i := range s.Plan.Suites {
+		s.Plan.Suites[i].Tools = one(3)
+	}
 	return sc
 }
 
@@ -193,6 +197,8 @@ func (sc *scenario) result(c Call) any {
 		return &activities.GenerateResult{Table: of, Telemetry: took}
 	case activities.AskInput:
 		return &activities.AskResult{Table: of, Telemetry: took}
+	case activities.CallToolsInput:
+		return &activities.CallToolsResult{Table: of, Telemetry: took}
 	case activities.JudgeInput:
 		return &activities.JudgeResult{Table: of, Telemetry: took}
 	case activities.StepInput:

@@ -52,6 +52,7 @@ type Rolled struct {
 	Generate *store.Ref       `json:"generate,omitempty"`
 	Opening  *store.Ref       `json:"opening,omitempty"` // of foreign environments, until the first turn is done
 	Answers  *store.Ref       `json:"answers,omitempty"` // of foreign environments, in the running turn
+	Calls    *store.Ref       `json:"calls,omitempty"`   // of tools, in the running turn
 	Alive    int              `json:"alive"`             // episodes that continue
 	Over     bool             `json:"over,omitempty"`    // no turn follows, and the last choice of a search does
 	Done     bool             `json:"done"`

@@ -236,12 +236,19 @@ var bounds = map[string]string{
 
 	"evaluation.suites[].environment.broken_share":    "(0, 1]",
 	"evaluation.suites[].environment.timeout_seconds": "[1, 3600]",
+	"environment.calls_per_turn":                      "[1, 64]",
+	"environment.result_tokens":                       "[16, 32768]",
+	"evaluation.suites[].environment.calls_per_turn":  "[1, 64]",
+	"evaluation.suites[].environment.result_tokens":   "[16, 32768]",
+	"rollout.context[].keep_last":                     "[1, 100]",
+	"rollout.context[].cut_observations":              "[0, 32768]",
 }
 
 // elementStart is what an element of a list needs besides the field at hand.
 var elementStart = map[string]string{
 	"environment.mixture": `"name":"bandit"`, "update.clip_turns": `"low":0.2,"high":0.2`, "rewards": `"name":"length"`, "evaluation.suites": `"suite":"in-distribution"`,
-	"schedule": `"field":"update.learning_rate","from":0,"value":1`,
+	"schedule": `"field":"update.learning_rate","from":0,"value":1`, "environment.tools": `"name":"calculator"`,
+	"rollout.context": `"keep_last":1,"cut_observations":2`,
 }
 
 // numericField is a field that holds numbers.
@@ -381,6 +388,9 @@ func documentWith(path, value string) string {
 	keys := strings.Split(path, ".")
 	for i := len(keys) - 1; i >= 0; i-- {
 		value = `{"` + keys[i] + `":` + value + "}"
+	}
+	if path == "environment.tools" {
+		return strings.Replace(value, `{"tools"`, `{"name":"bandit","tools"`, 1)
 	}
 	if strings.HasPrefix(path, "environment.") {
 		return value

@@ -130,6 +130,9 @@ func (e Evaluation) Due(version, iterations int) bool {
 // stretches is how many rows of an update a trajectory of all turns makes: one for the
 // first turns, which a context shows whole, and one for each other.
 func (r Rollout) stretches() int {
+	if first := Restart(r.Context, r.Turns); first > 0 {
+		return 2 + r.Turns - first
+	}
 	if r.ContextTurns == 0 || r.ContextTurns >= r.Turns {
 		return 1
 	}

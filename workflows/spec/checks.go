@@ -108,12 +108,12 @@ func (d *decoder) certain(t Train) {
 // environment's.
 func (d *decoder) checkEnvironment(e Environment, path string) Problems {
 	if len(e.Mixture) == 0 {
-		return append(d.checkPart(e.Parts()[0], path), e.checkForeign(path)...)
+		return slices.Concat(d.checkPart(e.Parts()[0], path), e.checkForeign(path), d.checkTools(e, path))
 	}
 	if e.Name != "" || len(e.Options) > 0 {
 		return Problems{{Path: strict.Join(path, "mixture"), Found: "a mixture beside a name or options", Allowed: "one of the two", Hint: "names and options stand in the mixture's parts"}}
 	}
-	problems := e.checkForeign(path)
+	problems := append(e.checkForeign(path), d.checkTools(e, path)...)
 	labels, shares := map[string]int{}, 0.0
 	for _, p := range e.Mixture {
 		shares += p.Share

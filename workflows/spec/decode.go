@@ -45,6 +45,11 @@ type Known struct {
 	// Reward answers what is wrong with a module's options ("options.NAME"), and what the
 	// environment or the protocol lacks that it needs ("name"). Nil accepts all.
 	Reward func(r Reward, e Environment, think bool) []Problem
+	// Tools are the names of the tools; nil accepts every name. Tool answers what is wrong with the options of one
+	// ("options.NAME") in an environment, Toolset what is wrong with all of them together; nil accepts all.
+	Tools   []string
+	Tool    func(tool Tool, e Environment) []Problem
+	Toolset func(e Environment) error
 	// Protocol answers what is wrong with a wording of prompts: its file, or its templates. Nil
 	// accepts all.
 	Protocol func(wording string) []Problem
@@ -73,6 +78,9 @@ func Decode(b []byte, known Known) (Train, error) {
 	d.protocol(t)
 	d.roles(t)
 	d.certain(t)
+	for _, p := range checkContext(t.Rollout.Context, "rollout.context") {
+		d.add("rollout.context", p)
+	}
 	d.rewards(t)
 	d.schedule(t)
 	if !d.isBad("evaluation.suites") {
@@ -258,6 +266,7 @@ func (d *decoder) assemble() Train {
 	t.Environment = assembleEnvironment(d.values, "environment.")
 	t.Environment = t.Environment.withForeignDefaults(t.Limits.ActivitySeconds)
 	t.Update.ClipTurns = elements(d.values, "update.clip_turns", Clip{})
+	t.Rollout.Context = elements(d.values, "rollout.context", ContextCut{})
 	t.Rewards = elements(d.values, "rewards", Reward{Weight: 1, Options: json.RawMessage(`{}`)})
 	t.Schedule = elements(d.values, "schedule", Scheduled{})
 	assembleFrom(&t, d.values)
@@ -292,5 +301,6 @@ func assembleEnvironment(values map[string]any, prefix string) Environment {
 	e.BrokenShare, _ = values[prefix+"broken_share"].(float64)
 	e.OnBroken, _ = values[prefix+"on_broken"].(string)
 	e.TimeoutSeconds, _ = values[prefix+"timeout_seconds"].(int)
+	e.assembleTools(values, prefix)
 	return e
 }

@@ -99,6 +99,7 @@ func described() []*rule {
 			doc: "What happens to a training episode in which a foreign environment breaks. `drop` leaves it out. `redraw` asks about it again with other chance, at most twice: at its beginning the episode is another one of the same instance; later it continues if the actions it has had lead to the same under the new chance, and is left out if they do not. Episodes that are drawn again count for `environment.broken_share`. Evaluations never draw again. Left out: drop."},
 		{path: "environment.timeout_seconds", typ: typeInteger, span: between(1, 3600), source: fromOurs,
 			doc: "How long a foreign environment may take to answer one call about up to 64 episodes, three times in a row. At most `limits.activity_seconds`. Default with the environment `foreign`: 60, or `limits.activity_seconds` if that is less."},
+		toolsRules("environment.")[0], toolsRules("environment.")[1], toolsRules("environment.")[2], toolsRules("environment.")[3],
 
 		{path: "rollout.groups", typ: typeInteger, value: 8, span: between(1, 4096), source: fromPaper,
 			doc: "Initial states an iteration. The trajectories of one initial state are a group."},
@@ -122,6 +123,7 @@ func described() []*rule {
 			doc: "How many tokens before `rollout.max_new_tokens` the overlong penalty begins; it grows to −1 at the limit (DAPO's soft overlong punishment). 0 turns it off."},
 		{path: "rollout.context_turns", typ: typeInteger, value: 0, span: between(0, maxTurns), source: fromRagen + " (max_context_window −1)",
 			doc: "How many turns a context shows, including the current one; 0 shows all. If a turn's context does not show everything before it, the turn is a row of its own in the update, with the return of all turns."},
+		{path: "rollout.context", typ: typeObjects, elements: contextRules, most: maxContextCuts, source: fromOurs + ", none", doc: contextDoc},
 		{path: "rollout.prompt_tokens", typ: typeIntegers, span: between(1, maxTokens), source: fromOurs,
 			doc: "The width of the context at the start of each turn. Leave it out: the environment and the tokenizer give the widths."},
 

@@ -26,6 +26,14 @@ type Environment struct {
 	// OnBroken is Drop, Redraw, or "" for Drop.
 	OnBroken       string `json:"on_broken,omitempty"`
 	TimeoutSeconds int    `json:"timeout_seconds,omitempty"`
+	// Tools are what the policy may call while it plays; nil for none.
+	Tools []Tool `json:"tools,omitempty"`
+	// ToolCalls is the form of calls, the name of a calls.Form; "" is the one of the chat template.
+	ToolCalls string `json:"tool_calls,omitempty"`
+	// CallsPerTurn is the most calls of a turn that are answered, ResultTokens the most tokens of an answer; 0 without
+	// tools.
+	CallsPerTurn int `json:"calls_per_turn,omitempty"`
+	ResultTokens int `json:"result_tokens,omitempty"`
 }
 
 // Foreign is the name of all environments outside this program: the option "name" says which.

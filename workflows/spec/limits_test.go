@@ -347,6 +347,26 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 			`"rollout":{"turns":2,"search":"greedy"},"update":{"passes":{"order":"turns_reversed"}},"credit":{"algorithm":"grpo"}`,
 		},
 	},
+	"environment.tools rollout.protocol rollout.subgoals rollout.context_turns": {
+		[]string{
+			`"environment":{"name":"bandit","tools":[{"name":"calculator"}]}`,
+			`"environment":{"name":"bandit","tools":[{"name":"calculator"}]},"rollout":{"protocol":"examples"}`,
+			`"rollout":{"protocol":"ragen","context_turns":2}`,
+		},
+		[]string{
+			`"environment":{"name":"bandit","tools":[{"name":"calculator"}]},"rollout":{"protocol":"ragen"}`,
+			`"environment":{"name":"bandit","tools":[{"name":"calculator"}]},"rollout":{"context_turns":2}`,
+			`"environment":{"name":"bandit","tools":[{"name":"calculator"}]},"rollout":{"subgoals":true},"policy":{"starter":{"tokenizer":2}}`,
+		},
+	},
+	"rollout.context rollout.context_turns rollout.keep_values rollout.search": {
+		[]string{`"rollout":{"context":[{"keep_last":2,"cut_observations":0}]}`, `"rollout":{"context_turns":2}`, `"rollout":{"keep_values":true}`},
+		[]string{
+			`"rollout":{"context":[{"keep_last":2,"cut_observations":0}],"context_turns":2}`,
+			`"rollout":{"context":[{"keep_last":2,"cut_observations":0}],"keep_values":true}`,
+			`"rollout":{"context":[{"keep_last":2,"cut_observations":0}],"search":"greedy"}`,
+		},
+	},
 	"evaluation.suites evaluation.instances evaluation.samples": {
 		[]string{`"evaluation":{"instances":65536}`, `"evaluation":{"instances":256,"samples":256}`, `"evaluation":{"suites":[{"suite":"in-distribution","instances":64,"samples":1024}]}`},
 		[]string{`"evaluation":{"instances":331,"samples":198}`, `"evaluation":{"suites":["in-distribution",{"name":"b","suite":"in-distribution","instances":331,"samples":198}]}`},
@@ -370,7 +390,7 @@ func TestEveryRelation(t *testing.T) {
 			require.NotEmpty(t, c.fits)
 			require.NotEmpty(t, c.breaks)
 			for _, document := range there(c.fits) {
-				_, err := Decode([]byte(`{"environment":{"name":"bandit"},`+document+`}`), Known{})
+				_, err := Decode([]byte(withEnvironment(document)), Known{})
 				require.NoError(t, err, document)
 			}
 			for _, document := range there(c.breaks) {
@@ -386,7 +406,7 @@ func TestEveryRelation(t *testing.T) {
 					}
 				}
 				relations = func() []relation { return others }
-				_, err := Decode([]byte(`{"environment":{"name":"bandit"},`+document+`}`), Known{})
+				_, err := Decode([]byte(withEnvironment(document)), Known{})
 				relations = kept
 				require.NoError(t, err, document)
 			}
@@ -397,16 +417,25 @@ func TestEveryRelation(t *testing.T) {
 	}
 }
 
+// withEnvironment is a document of these fields, with an environment if they have none.
+func withEnvironment(fields string) string {
+	if strings.HasPrefix(fields, `"environment":`) {
+		return "{" + fields + "}"
+	}
+	return `{"environment":{"name":"bandit"},` + fields + `}`
+}
+
 func problemsOf(t *testing.T, document string) Problems {
 	t.Helper()
-	_, err := Decode([]byte(`{"environment":{"name":"bandit"},`+document+`}`), Known{})
+	_, err := Decode([]byte(withEnvironment(document)), Known{})
 	var problems Problems
 	require.ErrorAs(t, err, &problems, document)
 	return problems
 }
 
 // listLimits are the most elements of each list.
-var listLimits = map[string]int{"environment.mixture": 16, "update.clip_turns": 100, "rewards": 16, "evaluation.suites": 32, "rollout.prompt_tokens": 100, "schedule": 64}
+var listLimits = map[string]int{"environment.mixture": 16, "update.clip_turns": 100, "rewards": 16, "evaluation.suites": 32, "rollout.prompt_tokens": 100, "schedule": 64,
+	"environment.tools": 64, "rollout.context": 8}
 
 // Every list, just not too long and just too long, and empty.
 func TestEveryListLimit(t *testing.T) {
@@ -430,6 +459,8 @@ func TestEveryListLimit(t *testing.T) {
 					elements[i] = fmt.Sprintf(`{"field":"update.learning_rate","from":%d,"value":1e-4}`, i)
 				case "rewards":
 					elements[i] = fmt.Sprintf(`{"name":"r%d"}`, i)
+				case "rollout.context":
+					elements[i] = fmt.Sprintf(`{"keep_last":%d,"cut_observations":8}`, i+1)
 				case "rollout.prompt_tokens":
 					elements[i] = "16"
 				default:

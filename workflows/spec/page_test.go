@@ -119,7 +119,7 @@ are ours if a model of a million parameters on a laptop's CPU needs other values
 	for _, list := range []struct {
 		title    string
 		elements []*rule
-	}{{"A part of a mixture", partRules}, {"A suite", suiteRules}, {"Bounds of a turn", clipRules}, {"A reward", rewardRules}, {"A scheduled setting", scheduleRules}} {
+	}{{"A part of a mixture", partRules}, {"A suite", suiteRules}, {"Bounds of a turn", clipRules}, {"A reward", rewardRules}, {"A tool", toolRules}, {"A rule for contexts", contextRules}, {"A scheduled setting", scheduleRules}} {
 		fmt.Fprintf(&b, "\n## %s\n\n", list.title)
 		b.WriteString(fieldsHead)
 		for _, f := range fieldsOf(list.elements) {

@@ -62,7 +62,7 @@ func TestEveryElementHasARule(t *testing.T) {
 		rules []*rule
 		typ   reflect.Type
 		more  []string // what a person may write besides
-	}{{partRules, reflect.TypeFor[Part](), nil}, {clipRules, reflect.TypeFor[Clip](), nil}, {rewardRules, reflect.TypeFor[Reward](), nil}, {suiteRules, reflect.TypeFor[Suite](), []string{"suite"}}} {
+	}{{partRules, reflect.TypeFor[Part](), nil}, {clipRules, reflect.TypeFor[Clip](), nil}, {rewardRules, reflect.TypeFor[Reward](), nil}, {toolRules, reflect.TypeFor[Tool](), nil}, {contextRules, reflect.TypeFor[ContextCut](), nil}, {suiteRules, reflect.TypeFor[Suite](), []string{"suite"}}} {
 		var paths []string
 		for _, f := range fieldsOf(list.rules) {
 			paths = append(paths, f.Path)

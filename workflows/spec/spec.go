@@ -127,6 +127,8 @@ type Rollout struct {
 	// ContextTurns bounds what a context shows, not what counts: returns are of all
 	// turns.
 	ContextTurns int `json:"context_turns"`
+	// Context are rules that shorten older observations; nil for none.
+	Context []ContextCut `json:"context,omitempty"`
 	// PromptTokens are resolved from the environment if absent.
 	PromptTokens []int `json:"prompt_tokens,omitempty"`
 	// PassRows is 0 where it is left out, so that such a spec has the bytes it had before

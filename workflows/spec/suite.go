@@ -1,6 +1,9 @@
 package spec
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Suite defines an evaluation's episodes completely, except for the policy. So the same
 // policy on the same suite gives the same trajectories, in every run.
@@ -24,6 +27,8 @@ type Suite struct {
 	FormatPenalty float64 `json:"format_penalty"`
 	Penalty       string  `json:"penalty"`
 	ContextTurns  int     `json:"context_turns"`
+	// Context is as in Rollout, and the run's where the suite has none of its own.
+	Context []ContextCut `json:"context,omitempty"`
 	PromptTokens  []int   `json:"prompt_tokens,omitempty"`
 	Protocol      string  `json:"protocol,omitempty"`
 	// StopAt is nil or empty where no text ends a turn.
@@ -42,7 +47,7 @@ const maxSuites = 32
 
 // suiteRules are the fields of a suite: its own, and those it has in common with
 // the rollout and the evaluation, which are its defaults.
-var suiteRules = append([]*rule{
+var suiteRules = slices.Concat([]*rule{
 	{path: "suite", typ: typeString, text: checkLabel, textAllowed: "the name of a suite", source: fromOurs,
 		doc: "A named suite, which gives the environment. A string instead of the object means this field alone."},
 	{path: "name", typ: typeString, text: checkLabel, textAllowed: labelAllowed, source: fromOurs,
@@ -54,9 +59,12 @@ var suiteRules = append([]*rule{
 	{path: "environment.broken_share", typ: typeNumber, span: span{low: 0, high: 1, openLow: true}, source: fromOurs, doc: "As for a run, of the suite's episodes."},
 	{path: "environment.on_broken", typ: typeString, enum: []string{Drop}, source: fromOurs, doc: "Evaluations never draw again."},
 	{path: "environment.timeout_seconds", typ: typeInteger, span: between(1, 3600), source: fromOurs, doc: "As for a run."},
+}, toolsRules("environment."), []*rule{
+	{path: "context", typ: typeObjects, elements: contextRules, most: maxContextCuts, source: fromOurs,
+		doc: "Rules that shorten older observations, as in `rollout.context`, which is the default."},
 }, inheritedRules("evaluation.instances", "evaluation.samples", "evaluation.seed", "evaluation.temperature",
 	"rollout.turns", "rollout.max_new_tokens", "rollout.think", "rollout.subgoals", "rollout.format_penalty", "rollout.penalty",
-	"rollout.context_turns", "rollout.prompt_tokens", "rollout.protocol", "rollout.stop_at")...)
+	"rollout.context_turns", "rollout.prompt_tokens", "rollout.protocol", "rollout.stop_at"))
 
 // inheritedFields are the keys of a suite by the paths that give their defaults.
 var inheritedFields = map[string]string{}

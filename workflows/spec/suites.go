@@ -35,7 +35,13 @@ func (d *decoder) assembleSuite(t Train, v map[string]any, path string) (Suite, 
 		Instances: t.Evaluation.Instances, Samples: t.Evaluation.Samples, Seed: t.Evaluation.Seed, Temperature: t.Evaluation.Temperature,
 		Turns: t.Rollout.Turns, MaxNewTokens: t.Rollout.MaxNewTokens, Think: t.Rollout.Think, Subgoals: t.Rollout.Subgoals,
 		FormatPenalty: t.Rollout.FormatPenalty, Penalty: t.Rollout.Penalty, ContextTurns: t.Rollout.ContextTurns, Protocol: t.Rollout.Protocol,
-		StopAt: t.Rollout.StopAt,
+		StopAt: t.Rollout.StopAt, Context: t.Rollout.Context,
+	}
+	if own := elements(v, "context", ContextCut{}); own != nil {
+		s.Context = own
+	}
+	if problems := checkContext(s.Context, strict.Join(path, "context")); len(problems) > 0 {
+		return s, problems
 	}
 	for key := range inheritedFields {
 		if value, ok := v[key]; ok {

@@ -163,6 +163,9 @@ func sharedOf(t spec.Train) string {
 	if t.Rollout.Protocol != "" {
 		shared = append(shared, t.Rollout.Protocol)
 	}
+	if t.Rollout.Context != nil {
+		shared = append(shared, t.Rollout.Context)
+	}
 	if t.Rollout.Subgoals {
 		shared = append(shared, "subgoals")
 	}

@@ -1,0 +1,238 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/calls"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/infra/store/tables"
+)
+
+// ToolAsker asks outside tools of one kind. Several goroutines may use it. A failure of the policy is an answer; an error
+// is about the tool. It wraps activities.ErrNotServed if this worker has no such tool.
+type ToolAsker interface {
+	Ask(ctx context.Context, q envs.ToolQuestion) (envs.ToolAnswer, error)
+}
+
+// toolsAtOnce is how many episodes' calls of outside tools are asked at the same time.
+const toolsAtOnce = 16
+
+// CallTools answers the calls of tools in a turn's samples and stores calls and answers. What an outside tool answers to
+// a call is stored before the episode's next call is asked: it is asked once, and a table that has been written is read.
+func (h *Host) CallTools(ctx context.Context, in activities.CallToolsInput) (_ activities.CallToolsResult, err error) {
+	defer run.Edge(ctx, &err, "call tools in turn %d of run %s", in.Turn, in.Run.ID)
+	defer run.Heartbeat(ctx)()
+	start := time.Now()
+	m, err := h.calling(ctx, in)
+	if err != nil {
+		return activities.CallToolsResult{}, err
+	}
+	dir, name := run.Dir(in.Run, in.Branch, in.Rollout), run.TurnName(in.Rollout, in.Turn, "calls")
+	rows := func() ([]run.CallRow, error) { return m.answer(ctx, h.askOnce) }
+	var ref store.Ref
+	if m.task.Protocol.Tools.AnyOutside() {
+		var question string
+		if question, err = run.DigestOf(m.replies); err == nil {
+			ref, err = tables.First(ctx, h.Store, dir, name, question, rows)
+		}
+	} else {
+		var all []run.CallRow
+		if all, err = rows(); err == nil {
+			ref, err = tables.Put(ctx, h.Store, dir, name, all)
+		}
+	}
+	if err != nil {
+		return activities.CallToolsResult{}, err
+	}
+	return activities.CallToolsResult{Table: ref, Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, nil
+}
+
+// made are the calls of a turn.
+type made struct {
+	task    *run.Task
+	replies []called // those with calls, in the order of their rows
+	// dir is the folder of the rollout, turn the name of what is stored about a call of the turn.
+	dir, turn string
+}
+
+// called are the calls of one reply.
+type called struct {
+	Row    int32        `json:"row"`
+	Group  int32        `json:"group"`
+	Member int32        `json:"member"`
+	Calls  []calls.Call `json:"calls"`
+}
+
+// calling reads the calls of a turn's samples.
+func (h *Host) calling(ctx context.Context, in activities.CallToolsInput) (made, error) {
+	m := made{dir: run.Dir(in.Run, in.Branch, in.Rollout), turn: run.TurnName(in.Rollout, in.Turn, "call")}
+	rc, err := h.Contexts.Read(ctx, h.Store, in.Run)
+	if err != nil {
+		return m, err
+	}
+	if m.task, err = rc.Task(in.Rollout); err != nil {
+		return m, err
+	}
+	if m.task.Protocol.Tools == nil {
+		return m, fmt.Errorf("the spec has no tools: %w", store.ErrInvalid)
+	}
+	generated, err := tables.Get[episode.GenerateRow](ctx, h.Store, in.Generate)
+	if err != nil {
+		return m, err
+	}
+	for _, g := range generated {
+		if !g.Alive {
+			continue
+		}
+		reply, _ := m.task.Protocol.ReadReply(m.task.Tokenizer, m.task.Env(int(g.Group)), g.SampledIDs)
+		if len(reply.Calls) > 0 {
+			m.replies = append(m.replies, called{Row: g.Row, Group: g.Group, Member: g.Member, Calls: reply.Calls})
+		}
+	}
+	return m, nil
+}
+
+// asking asks an outside tool the question of a call; what is stored about the call has the name.
+type asking func(ctx context.Context, name string, q envs.ToolQuestion) (envs.ToolAnswer, error)
+
+// answer answers the calls, those of outside tools by ask: an episode's one after the other.
+func (m made) answer(ctx context.Context, ask asking) ([]run.CallRow, error) {
+	answered := make([][]run.CallRow, len(m.replies))
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(toolsAtOnce)
+	for i, r := range m.replies {
+		group.Go(func() error {
+			for k, c := range r.Calls {
+				name := fmt.Sprintf("%s/%s-%d-%d", m.dir, m.turn, r.Row, k)
+				a, err := answerCall(within, m.task, name, c, ask)
+				if err != nil {
+					return fmt.Errorf("row %d: call %d: %w", r.Row, k, err)
+				}
+				answered[i] = append(answered[i], run.CallRow{
+					Row: r.Row, Group: r.Group, Member: r.Member, Call: int32(k), Tool: c.Name, Arguments: string(c.Arguments), Wrong: c.Wrong,
+					Answer: a.Text, Failed: a.Failed, Killed: a.Killed,
+				})
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.Concat(append([][]run.CallRow{{}}, answered...)...), nil
+}
+
+func answerCall(ctx context.Context, task *run.Task, name string, c calls.Call, ask asking) (envs.ToolAnswer, error) {
+	tools := task.Protocol.Tools
+	q, outside := tools.Outside(c)
+	if !outside {
+		return tools.Answer(task.Tokenizer, c)
+	}
+	answer, err := ask(ctx, name, q)
+	if err != nil {
+		return answer, fmt.Errorf("tool %s: %w", c.Name, err)
+	}
+	answer.Text, err = tools.Cut(task.Tokenizer, answer.Text)
+	return answer, err
+}
+
+// askOnce asks an outside tool unless its answer is stored.
+func (h *Host) askOnce(ctx context.Context, name string, q envs.ToolQuestion) (envs.ToolAnswer, error) {
+	digest, err := run.DigestOf(q)
+	if err != nil {
+		return envs.ToolAnswer{}, err
+	}
+	key := name + "." + store.ShortDigest(digest) + ".json"
+	stored, _, err := store.First(ctx, h.Store, key, func() ([]byte, error) {
+		answer, err := h.askTool(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		return canon.Marshal(answer)
+	})
+	var answer envs.ToolAnswer
+	if err != nil {
+		return answer, err
+	}
+	if err := json.Unmarshal(stored, &answer); err != nil {
+		return answer, fmt.Errorf("read %s: %w: %w", h.Store.Location(key), err, store.ErrInvalid)
+	}
+	return answer, nil
+}
+
+// askTool asks an outside tool.
+func (h *Host) askTool(ctx context.Context, q envs.ToolQuestion) (envs.ToolAnswer, error) {
+	asker := h.Tools[q.Kind]
+	if asker == nil {
+		return envs.ToolAnswer{}, fmt.Errorf("a tool of kind %s: %w", q.Kind, activities.ErrNotServed)
+	}
+	var last error
+	for range askTries {
+		answer, err := asker.Ask(ctx, q)
+		if err == nil || ctx.Err() != nil || errors.Is(err, activities.ErrNotServed) {
+			return answer, err
+		}
+		last = err
+	}
+	return envs.ToolAnswer{}, fmt.Errorf("asked %d times: %w: %w", askTries, last, activities.ErrEnvironment)
+}
+
+// callMetrics adds the figures of the calls of a rollout's turns: calls an episode, all and of each tool; of the calls,
+// the share that no tool could answer; of those that one answered, the shares that failed and that were killed.
+func (h *Host) callMetrics(ctx context.Context, m activities.Metrics, turns []store.TurnRefs, episodes int) error {
+	byTool := map[string]int{}
+	all, wrong, failed, killed, asked := 0, 0, 0, 0, false
+	for i, t := range turns {
+		if t.Calls == nil {
+			continue
+		}
+		asked = true
+		rows, err := tables.Get[run.CallRow](ctx, h.Store, *t.Calls)
+		if err != nil {
+			return fmt.Errorf("calls of tools in turn %d: %w", i+1, err)
+		}
+		for _, r := range rows {
+			if all++; r.Wrong != "" {
+				wrong++
+				continue
+			}
+			byTool[r.Tool]++
+			if r.Failed {
+				failed++
+			}
+			if r.Killed {
+				killed++
+			}
+		}
+	}
+	if !asked || episodes == 0 {
+		return nil
+	}
+	share := func(name string, n, of int) {
+		if of > 0 {
+			m[name] = canon.Float(float64(n) / float64(of))
+		}
+	}
+	share("tools/calls", all, episodes)
+	share("tools/invalid", wrong, all)
+	share("tools/failed", failed, all-wrong)
+	if killed > 0 {
+		share("tools/killed", killed, all-wrong)
+	}
+	for name, n := range byTool {
+		share("tools/"+name+"/calls", n, episodes)
+	}
+	return nil
+}

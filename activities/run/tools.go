@@ -1,0 +1,185 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/calls"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
+	"github.com/reprise-rl/reprise/infra/strict"
+	"github.com/reprise-rl/reprise/model/tokenizer"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// CallRow is a call of a tool in a turn, with its answer. Rows are in the order of trajectories and calls.
+type CallRow struct {
+	Row    int32 `parquet:"row"`
+	Group  int32 `parquet:"group"`
+	Member int32 `parquet:"member"`
+	// Call counts the calls of a turn, from 0.
+	Call int32 `parquet:"call"`
+	// Tool and Arguments are what was called, in canonical form; both may be empty where Wrong says why a call could
+	// not be answered.
+	Tool      string `parquet:"tool"`
+	Arguments string `parquet:"arguments"`
+	Wrong     string `parquet:"wrong"`
+	// Answer goes back to the policy, cut to environment.result_tokens. Failed says that the tool could not do what it was
+	// asked.
+	Answer string `parquet:"answer"`
+	Failed bool   `parquet:"failed"`
+	// Killed says that it failed because the process that answered had to be ended.
+	Killed bool `parquet:"killed"`
+}
+
+// toolset makes the tools of an environment; nil without any. The form of calls is the spec's, or hermes until a
+// tokenizer is known.
+func toolset(e spec.Environment, parts envs.Mixture) (*envs.Toolset, error) {
+	if len(e.Tools) == 0 {
+		return nil, nil
+	}
+	var env envs.Environment // of a mixture, none
+	if len(parts) == 1 {
+		env = parts[0].Environment
+	}
+	var tools []envs.Tool
+	for _, t := range e.Tools {
+		tool, err := envs.NewTool(t.Name, t.Options, env)
+		if err != nil {
+			return nil, fmt.Errorf("tool %s: %w", t.Name, err)
+		}
+		tools = append(tools, tool)
+	}
+	form := calls.For("")
+	if e.ToolCalls != "" {
+		var ok bool
+		if form, ok = calls.Lookup(e.ToolCalls); !ok {
+			return nil, fmt.Errorf("form of calls %s is not known: %w", strict.Quote(e.ToolCalls), store.ErrInvalid)
+		}
+	}
+	return envs.NewToolset(form, tools, e.CallsPerTurn, e.ResultTokens)
+}
+
+// bind gives the task a policy's tokenizer, whose chat template gets the task's tools. A form of calls that the spec
+// leaves open is the template's.
+func (s *Task) bind(tok *tokenizer.Tokenizer, e spec.Environment) error {
+	s.Tokenizer = tok
+	set := s.Protocol.Tools
+	if set == nil {
+		return nil
+	}
+	withTools, err := tok.WithTools(set.Told())
+	if err != nil {
+		return fmt.Errorf("tools of the environment: %w: %w", err, activities.ErrModelInvalid)
+	}
+	form := set.Form
+	if e.ToolCalls == "" {
+		form = calls.For(tok.ChatTemplate())
+	}
+	inTemplate := withTools.TakesTools() && form.Speaks(tok.ChatTemplate())
+	if inTemplate {
+		s.Tokenizer = withTools
+	}
+	s.Protocol.Tools = set.In(form, inTemplate)
+	return nil
+}
+
+// Results are the answers to a turn's calls of each of n rows, in the order of the calls: [rows][calls]. Nil ref: none.
+func Results(ctx context.Context, s store.Store, ref *store.Ref, n int) ([][]string, error) {
+	out := make([][]string, n)
+	if ref == nil {
+		return out, nil
+	}
+	rows, err := tables.Get[CallRow](ctx, s, *ref)
+	if err != nil {
+		return nil, fmt.Errorf("calls of tools: %w", err)
+	}
+	for _, r := range rows {
+		if r.Row < 0 || int(r.Row) >= n || int(r.Call) != len(out[r.Row]) {
+			return nil, fmt.Errorf("calls of tools: call %d of row %d of %d: %w", r.Call, r.Row, n, store.ErrInvalid)
+		}
+		out[r.Row] = append(out[r.Row], r.Answer)
+	}
+	return out, nil
+}
+
+// toolProblems is what is wrong with a tool's options in an environment.
+func toolProblems(t spec.Tool, e spec.Environment) []spec.Problem {
+	env, err := onlyEnvironment(e)
+	if err != nil {
+		return nil // reported at the environment
+	}
+	_, err = envs.NewTool(t.Name, t.Options, env)
+	var bad *envs.OptionsError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &bad):
+		problems := bad.Problems
+		for i := range problems {
+			problems[i].Path = strict.Within("options", problems[i].Path)
+		}
+		return problems
+	default:
+		return []spec.Problem{{Path: "name", Found: strict.Quote(t.Name), Allowed: err.Error()}}
+	}
+}
+
+// toolsetProblem is what is wrong with the tools of an environment together.
+func toolsetProblem(e spec.Environment) error {
+	env, err := onlyEnvironment(e)
+	if err != nil {
+		return nil
+	}
+	parts := make(envs.Mixture, len(e.Parts()))
+	parts[0].Environment = env
+	_, err = toolset(e, parts)
+	return err
+}
+
+// onlyEnvironment makes the environment of a spec that has one; nil for a mixture.
+func onlyEnvironment(e spec.Environment) (envs.Environment, error) {
+	if len(e.Mixture) > 0 {
+		return nil, nil
+	}
+	return envs.New(e.Name, e.Options)
+}
+
+// WithPinnedTools is a spec whose tools have the digests of the files they read: a file that changes is another tool.
+func WithPinnedTools(t spec.Train) (spec.Train, error) {
+	var err error
+	if t.Environment, err = withPinnedTools(t.Environment); err != nil {
+		return t, err
+	}
+	t.Evaluation.Suites = slices.Clone(t.Evaluation.Suites)
+	for i, s := range t.Evaluation.Suites {
+		if t.Evaluation.Suites[i].Environment, err = withPinnedTools(s.Environment); err != nil {
+			return t, fmt.Errorf("suite %s: %w", s.Name, err)
+		}
+	}
+	return t, nil
+}
+
+func withPinnedTools(e spec.Environment) (spec.Environment, error) {
+	env, err := onlyEnvironment(e)
+	if err != nil || len(e.Tools) == 0 {
+		return e, err
+	}
+	e.Tools = slices.Clone(e.Tools)
+	for i, t := range e.Tools {
+		tool, err := envs.NewTool(t.Name, t.Options, env)
+		if err != nil {
+			return e, fmt.Errorf("tool %s: %w", t.Name, err)
+		}
+		if p, ok := tool.(envs.Pinned); ok {
+			if e.Tools[i].Options, err = p.Pin(); err != nil {
+				return e, fmt.Errorf("tool %s: %w", t.Name, err)
+			}
+		}
+	}
+	return e, nil
+}
