@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/arithmetic"
 )
 
 // Calculator is the name of the tool, and what its calls begin with: "calculate 1+2".
@@ -35,7 +36,7 @@ func callText(action string) (text string, called bool) {
 
 // canonicalCall is the canonical name of a call that asks for a text.
 func canonicalCall(text string) string {
-	expression, err := Parse(text)
+	expression, err := arithmetic.Parse(text)
 	if err != nil {
 		return unread
 	}
@@ -45,7 +46,7 @@ func canonicalCall(text string) string {
 // compute is the calculator: an exact value such as 7, -3 or 5/2, or what was wrong. valid
 // says that it is a value.
 func compute(text string) (result string, valid bool) {
-	expression, err := Parse(text)
+	expression, err := arithmetic.Parse(text)
 	if err != nil {
 		return noExpression, false
 	}

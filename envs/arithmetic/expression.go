@@ -1,4 +1,6 @@
-package countdown
+// Package arithmetic reads and computes arithmetic expressions exactly, within bounds: of the environment countdown and
+// of the tool calculator.
+package arithmetic
 
 import (
 	"errors"

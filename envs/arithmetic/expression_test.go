@@ -1,4 +1,4 @@
-package countdown
+package arithmetic
 
 import (
 	"strings"
