@@ -1,6 +1,7 @@
 package countdown
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/reprise-rl/reprise/envs"
@@ -20,10 +21,6 @@ const (
 	zeroDivision = "error: division by zero"
 	tooLong      = "error: too many digits"
 )
-
-// maxResultDigits is the most digits of a result's numerator and denominator, so that
-// observations stay short.
-const maxResultDigits = 9
 
 // callText gives what a call asks to be computed; called is false if an action is no call.
 func callText(action string) (text string, called bool) {
@@ -50,20 +47,20 @@ func compute(text string) (result string, valid bool) {
 	if err != nil {
 		return noExpression, false
 	}
-	value, err := expression.Value()
+	value, err := expression.Exact()
 	switch {
-	case err != nil:
+	case errors.Is(err, arithmetic.ErrDivision):
 		return zeroDivision, false
-	case len(strings.TrimPrefix(value.Num().String(), "-")) > maxResultDigits, len(value.Denom().String()) > maxResultDigits:
+	case err != nil:
 		return tooLong, false
 	}
-	return value.RatString(), true
+	return value, true
 }
 
 // widestResults are results such that each result takes at most as many tokens as one of
 // them.
 func widestResults() []string {
-	nines := strings.Repeat("9", maxResultDigits)
+	nines := strings.Repeat("9", arithmetic.MaxDigits)
 	return []string{"-" + nines + "/" + nines, noExpression, zeroDivision, tooLong}
 }
 
