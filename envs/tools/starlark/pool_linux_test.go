@@ -43,19 +43,22 @@ func TestMain(m *testing.M) {
 
 // beParent starts a child that works for long, says which process it is, and waits to be killed.
 func beParent() {
-	limits := Defaults
-	limits.Deadline = time.Minute
-	pool, err := NewPool([]string{"/proc/self/exe", asChild}, limits, 1)
-	if err != nil {
-		panic(err)
-	}
-	c, err := begin(context.Background(), pool.argv, limits)
+	c, err := begin(context.Background(), []string{"/proc/self/exe", asChild}, endlessLimits())
 	if err != nil {
 		panic(err)
 	}
 	fmt.Println(c.command.Process.Pid)
-	_, _, err = c.run(context.Background(), slow)
+	_, _, err = c.run(context.Background(), endless)
 	panic(err)
+}
+
+// endless is a program that runs for longer than any test, with endlessLimits.
+const endless = "for i in range(1000000000000): pass"
+
+func endlessLimits() Limits {
+	limits := testLimits()
+	limits.Steps, limits.Deadline = 1<<60, time.Minute
+	return limits
 }
 
 // slow is a program of few steps that takes long in one built-in function.
@@ -187,9 +190,7 @@ func TestAWornChildIsReplaced(t *testing.T) {
 
 // A child that somebody else kills is no failure of the policy: the program runs again, once.
 func TestAChildThatIsKilledFromOutside(t *testing.T) {
-	limits := testLimits()
-	limits.Deadline = time.Minute
-	pool := newPool(t, limits, 1)
+	pool := newPool(t, endlessLimits(), 1)
 	_, err := pool.Run(t.Context(), "")
 	require.NoError(t, err)
 	idle := pool.pids()
@@ -202,7 +203,7 @@ func TestAChildThatIsKilledFromOutside(t *testing.T) {
 	// At work: killed twice, it is an error that says how it ended.
 	ended := make(chan error)
 	go func() {
-		_, err := pool.Run(t.Context(), slow)
+		_, err := pool.Run(t.Context(), endless)
 		ended <- err
 	}()
 	for range 2 {
@@ -241,12 +242,10 @@ func childrenAtWork() []int {
 
 // A caller that no longer waits ends the program.
 func TestCancel(t *testing.T) {
-	limits := testLimits()
-	limits.Deadline = time.Minute
-	pool := newPool(t, limits, 1)
+	pool := newPool(t, endlessLimits(), 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err := pool.Run(ctx, slow)
+	_, err := pool.Run(ctx, endless)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Empty(t, pool.pids())
 	_, err = pool.Run(ctx, "print(1)")
