@@ -148,10 +148,10 @@ type Staged interface {
 	Staged()
 }
 
-// Pinned is implemented by environments that read a file beside their options.
+// Pinned is implemented by environments and tools that read a file beside their options.
 type Pinned interface {
 	// Pin gives the options with the digest of the file filled in: with them the
-	// environment is the same wherever it is made, or is not made. They are what
+	// environment or tool is the same wherever it is made, or is not made. They are what
 	// a resolved spec holds.
 	Pin() (json.RawMessage, error)
 }
