@@ -181,10 +181,10 @@ func (c *child) last(a answered[reply]) (Answer, error) {
 	switch {
 	case state.ExitCode() == exitDeadline:
 		return c.late(), nil
-	case state.ExitCode() == exitMemory, outOfMemory(says):
-		return killed(fmt.Sprintf("the program was stopped, since it took more than %d MiB of memory", c.limits.Memory>>20))
 	case strings.Contains(says, "stack exceeds"):
 		return killed("the program was stopped, since it nests too deeply")
+	case state.ExitCode() == exitMemory, state.ExitCode() == exitRuntime, outOfMemory(says):
+		return killed(fmt.Sprintf("the program was stopped, since it took more than %d MiB of memory", c.limits.Memory>>20))
 	}
 	return Answer{}, fmt.Errorf("%w (%s): %s", ErrEnded, state, says)
 }
@@ -196,18 +196,14 @@ func (c *child) late() Answer {
 	return answer
 }
 
-// outOfMemory reports whether a Go program ended since it got no memory, by what it wrote: Go's words, and those of its
-// race detector.
+// exitRuntime is the exit code with which Go's runtime ends a process. While a program runs, that is for want of memory,
+// whatever it says: the interpreter's own panics are recovered, and where the kernel refuses a page, the runtime may also
+// meet a nil pointer of its own.
+const exitRuntime = 2
+
+// outOfMemory reports whether a process ended since a part of it that is not Go's runtime got no memory.
 func outOfMemory(says string) bool {
-	for _, words := range []string{
-		"out of memory", "cannot allocate memory", "failed to create new OS thread", "pthread_create failed",
-		"ThreadSanitizer failed to allocate",
-	} {
-		if strings.Contains(says, words) {
-			return true
-		}
-	}
-	return false
+	return strings.Contains(says, "pthread_create failed") || strings.Contains(says, "ThreadSanitizer failed to allocate")
 }
 
 // await waits for the end of a process that writes no more, for so long as one may take to end, and kills it then.

@@ -408,12 +408,33 @@ func TestAnswersThatAreNone(t *testing.T) {
 		`read x; echo '{"ready":true}'; read x; echo no`:                         ErrProtocol,
 		`read x; echo '{"ready":true}'; read x; exec head -c 10000000 /dev/zero`: ErrProtocol,
 		`read x; echo '{"ready":true}'; read x; echo bad >&2; exit 5`:            ErrEnded,
+		`read x; echo '{"ready":true}'; read x; exit 1`:                          ErrEnded,
+		`read x; echo '{"ready":true}'; read x; kill -TERM $$`:                   ErrEnded,
 		`read x; echo '{"ready":true}'; read x; kill -9 $$`:                      ErrEnded,
 	} {
 		pool, err := NewPool([]string{"/bin/sh", "-c", script}, testLimits(), 1)
 		require.NoError(t, err)
 		_, err = pool.Run(t.Context(), "print(1)")
 		require.ErrorIs(t, err, kind, script)
+		pool.Close()
+	}
+}
+
+// However Go's runtime ends a child for want of memory, it is the program's failure.
+func TestWordsOfARuntimeThatEnds(t *testing.T) {
+	for script, want := range map[string]string{
+		"echo 'fatal error: runtime: out of memory' >&2; exit 2":                                      "it took more than 64 MiB of memory",
+		"echo 'SIGSEGV: segmentation violation' >&2; exit 2":                                          "it took more than 64 MiB of memory",
+		"echo 'runtime: goroutine stack exceeds 16777216-byte limit' >&2; exit 2":                     "it nests too deeply",
+		"echo 'runtime/cgo: pthread_create failed: Resource temporarily unavailable' >&2; kill -6 $$": "it took more than 64 MiB of memory",
+		"exit 86": "it took more than 64 MiB of memory",
+		"exit 87": "it took more than 10s",
+	} {
+		pool, err := NewPool([]string{"/bin/sh", "-c", `read x; echo '{"ready":true}'; read x; ` + script}, testLimits(), 1)
+		require.NoError(t, err)
+		answer, err := pool.Run(t.Context(), "print(1)")
+		require.NoError(t, err)
+		require.Equal(t, Answer{Text: "Error: the program was stopped, since " + want + ".", Failed: true, Killed: true}, answer)
 		pool.Close()
 	}
 }
