@@ -10,5 +10,6 @@ import (
 	_ "github.com/reprise-rl/reprise/envs/lakefortwo"
 	_ "github.com/reprise-rl/reprise/envs/mathqa"
 	_ "github.com/reprise-rl/reprise/envs/sokoban"
+	_ "github.com/reprise-rl/reprise/envs/tools"
 	_ "github.com/reprise-rl/reprise/envs/webshop"
 )

@@ -1,9 +1,11 @@
 package countdown
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/arithmetic"
 )
 
 // Calculator is the name of the tool, and what its calls begin with: "calculate 1+2".
@@ -20,10 +22,6 @@ const (
 	tooLong      = "error: too many digits"
 )
 
-// maxResultDigits is the most digits of a result's numerator and denominator, so that
-// observations stay short.
-const maxResultDigits = 9
-
 // callText gives what a call asks to be computed; called is false if an action is no call.
 func callText(action string) (text string, called bool) {
 	action = strings.TrimSpace(action)
@@ -35,7 +33,7 @@ func callText(action string) (text string, called bool) {
 
 // canonicalCall is the canonical name of a call that asks for a text.
 func canonicalCall(text string) string {
-	expression, err := Parse(text)
+	expression, err := arithmetic.Parse(text)
 	if err != nil {
 		return unread
 	}
@@ -45,24 +43,24 @@ func canonicalCall(text string) string {
 // compute is the calculator: an exact value such as 7, -3 or 5/2, or what was wrong. valid
 // says that it is a value.
 func compute(text string) (result string, valid bool) {
-	expression, err := Parse(text)
+	expression, err := arithmetic.Parse(text)
 	if err != nil {
 		return noExpression, false
 	}
-	value, err := expression.Value()
+	value, err := expression.Exact()
 	switch {
-	case err != nil:
+	case errors.Is(err, arithmetic.ErrDivision):
 		return zeroDivision, false
-	case len(strings.TrimPrefix(value.Num().String(), "-")) > maxResultDigits, len(value.Denom().String()) > maxResultDigits:
+	case err != nil:
 		return tooLong, false
 	}
-	return value.RatString(), true
+	return value, true
 }
 
 // widestResults are results such that each result takes at most as many tokens as one of
 // them.
 func widestResults() []string {
-	nines := strings.Repeat("9", maxResultDigits)
+	nines := strings.Repeat("9", arithmetic.MaxDigits)
 	return []string{"-" + nines + "/" + nines, noExpression, zeroDivision, tooLong}
 }
 

@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/arithmetic"
 	"github.com/reprise-rl/reprise/envs/board"
 	"github.com/reprise-rl/reprise/model/draw"
 )
@@ -189,7 +190,7 @@ func (e *episode) Legal(action string) (string, bool) {
 	if text, called := callText(action); called {
 		return canonicalCall(text), e.calls > 0
 	}
-	expression, err := Parse(action)
+	expression, err := arithmetic.Parse(action)
 	if err != nil {
 		return "", false
 	}
@@ -233,7 +234,7 @@ func (e *episode) Step(action string) envs.Outcome {
 	if text, called := callText(action); called && e.calls > 0 && !e.Done() {
 		return e.call(text)
 	}
-	expression, err := Parse(action)
+	expression, err := arithmetic.Parse(action)
 	if err != nil || e.Done() {
 		panic(fmt.Sprintf("countdown: step %q is not legal (answered: %q)", action, e.answers))
 	}

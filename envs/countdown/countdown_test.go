@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/arithmetic"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/model/draw"
 )
@@ -245,7 +246,7 @@ func TestChoices(t *testing.T) {
 				canonical, ok := e.Legal(c)
 				require.True(t, ok, c)
 				require.Equal(t, c, canonical)
-				expression, err := Parse(c)
+				expression, err := arithmetic.Parse(c)
 				require.NoError(t, err)
 				require.True(t, sameNumbers(expression.Numbers(), in.numbers), c)
 				first[expression.Numbers()[0]]++
@@ -364,7 +365,7 @@ func TestTranscripts(t *testing.T) {
 		reply, truncated := p.ReadReply(tok, env, row.IDs[at:])
 		require.False(t, truncated)
 		require.Len(t, reply.Actions, 1)
-		expression, err := Parse(reply.Actions[0])
+		expression, err := arithmetic.Parse(reply.Actions[0])
 		require.NoError(t, err)
 		given[expression.String()] = true
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/envs"
-	"github.com/reprise-rl/reprise/envs/countdown"
+	"github.com/reprise-rl/reprise/envs/arithmetic"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/model/draw"
 )
@@ -53,7 +53,7 @@ func TestSample(t *testing.T) {
 		_, err := strconv.Atoi(q.Answer)
 		require.NoError(t, err, q.Text)
 		if m := expression.FindStringSubmatch(q.Text); m != nil {
-			e, err := countdown.Parse(m[1])
+			e, err := arithmetic.Parse(m[1])
 			require.NoError(t, err, q.Text)
 			value, err := e.Value()
 			require.NoError(t, err)

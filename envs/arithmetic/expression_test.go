@@ -1,4 +1,4 @@
-package countdown
+package arithmetic
 
 import (
 	"strings"
@@ -74,23 +74,85 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestDecimals(t *testing.T) {
+	for text, want := range map[string]struct{ canonical, exact string }{
+		"1.5":            {"1.5", "3/2"},
+		"007.50 + 1":     {"7.50+1", "17/2"},
+		"0.1+0.2":        {"0.1+0.2", "3/10"},
+		"2 * 3":          {"2*3", "6"},
+		"-1.25 × 4":      {"-1.25*4", "-5"},
+		"0.00000001":     {"0.00000001", "1/100000000"},
+		"12345678.5*2":   {"12345678.5*2", "24691357"},
+		"0.0":            {"0.0", "0"},
+		"1.050":          {"1.050", "21/20"},
+		"1/0.3333":       {"1/0.3333", "10000/3333"},
+		"999999999-.0*0": {},
+		"1.":             {},
+		"1.2.3":          {},
+		"1 .5":           {},
+		"1. 5":           {},
+		"1.5e3":          {},
+		"1,5":            {},
+		"1234567890.5":   {},
+		"12345.67891":    {},
+		"0.1234567890":   {},
+	} {
+		e, err := ParseDecimals(text)
+		if want.exact == "" {
+			require.ErrorIs(t, err, ErrSyntax, text)
+			continue
+		}
+		require.NoError(t, err, text)
+		require.Equal(t, want.canonical, e.String())
+		again, err := ParseDecimals(e.String())
+		require.NoError(t, err, text)
+		require.Equal(t, e, again)
+		exact, err := e.Exact()
+		require.NoError(t, err, text)
+		require.Equal(t, want.exact, exact, text)
+	}
+	e, err := ParseDecimals("1 + 2.5 + 3")
+	require.NoError(t, err)
+	require.Equal(t, []int64{1, 3}, e.Numbers())
+}
+
+func TestExact(t *testing.T) {
+	for text, want := range map[string]error{
+		"1/0": ErrDivision, "1/(2-2)": ErrDivision, "99999*99999": ErrDigits, "1/99999/99999": ErrDigits, "999999999+1": ErrDigits,
+		"-999999999": nil, "1/999999999": nil,
+	} {
+		e, err := Parse(text)
+		require.NoError(t, err, text)
+		_, err = e.Exact()
+		require.ErrorIs(t, err, want, text)
+	}
+}
+
 // Whatever is written, parsing neither fails otherwise than with its error nor
 // takes long; what it accepts has one form, with the same numbers and value.
 func FuzzExpression(f *testing.F) {
 	for _, s := range []string{"", "1", "(1+2)*3/4-5", "--1", "1/0", "((((", "6×4÷2−1", "007", "1 2", "\xff", strings.Repeat("9*", 90) + "9", strings.Repeat("1/7+", 40) + "1"} {
 		f.Add(s)
 	}
+	for _, s := range []string{"1.5", "0.000000001", "1.2.3", "00.10/.1"} {
+		f.Add(s)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
-		e, err := Parse(text)
+		if e, err := Parse(text); err == nil {
+			with, err := ParseDecimals(text)
+			require.NoError(t, err)
+			require.Equal(t, e, with, "whole numbers are read alike")
+			require.NotEmpty(t, e.Numbers())
+		}
+		e, err := ParseDecimals(text)
 		if err != nil {
 			require.ErrorIs(t, err, ErrSyntax)
 			return
 		}
-		again, err := Parse(e.String())
+		again, err := ParseDecimals(e.String())
 		require.NoError(t, err)
 		require.Equal(t, e.String(), again.String())
 		require.Equal(t, e.Numbers(), again.Numbers())
-		require.NotEmpty(t, e.Numbers())
 		value, err := e.Value()
 		other, otherErr := again.Value()
 		require.Equal(t, err, otherErr)

@@ -1,4 +1,6 @@
-package countdown
+// Package arithmetic reads and computes arithmetic expressions exactly, within bounds: of the environment countdown and
+// of the tool calculator.
+package arithmetic
 
 import (
 	"errors"
@@ -13,8 +15,9 @@ const (
 	MaxLength = 200
 	// MaxDepth is the most parentheses and signs around a number.
 	MaxDepth = 32
-	// maxDigits is the most digits of a number, zeros at its beginning included.
-	maxDigits = 9
+	// MaxDigits is the most digits of a number, zeros at its beginning included, and of the numerator and the
+	// denominator of what Exact gives.
+	MaxDigits = 9
 )
 
 // ErrSyntax says that a text is not an expression.
@@ -22,6 +25,9 @@ var ErrSyntax = errors.New("no expression")
 
 // ErrDivision says that an expression divides by zero.
 var ErrDivision = errors.New("division by zero")
+
+// ErrDigits says that a value has too many digits.
+var ErrDigits = errors.New("too many digits")
 
 // Expression is an arithmetic expression that was parsed.
 type Expression struct {
@@ -34,6 +40,7 @@ type Expression struct {
 type node struct {
 	operator    byte // 0 for a number
 	number      int64
+	places      int // of the number's digits are behind the point
 	left, right *node
 }
 
@@ -42,16 +49,38 @@ type node struct {
 // Parsing it gives it again.
 func (e Expression) String() string { return e.text }
 
-// Numbers gives the numbers in the order they are written. A sign before a
+// Numbers gives the whole numbers in the order they are written; decimals are left out. A sign before a
 // number is not part of it.
 func (e Expression) Numbers() []int64 { return e.numbers }
 
 // Value computes the expression exactly. Errors are of kind ErrDivision.
 func (e Expression) Value() (*big.Rat, error) { return e.root.value() }
 
+// Exact writes the value as 7, -3 or 5/2. Errors are of kind ErrDivision, or of kind ErrDigits if numerator or
+// denominator has more than MaxDigits digits.
+func (e Expression) Exact() (string, error) {
+	value, err := e.Value()
+	if err != nil {
+		return "", err
+	}
+	if len(strings.TrimPrefix(value.Num().String(), "-")) > MaxDigits || len(value.Denom().String()) > MaxDigits {
+		return "", ErrDigits
+	}
+	return value.RatString(), nil
+}
+
+// powers are 10 to the number of places.
+var powers = func() (powers [MaxDigits + 1]int64) {
+	powers[0] = 1
+	for i := range MaxDigits {
+		powers[i+1] = 10 * powers[i]
+	}
+	return powers
+}()
+
 func (n *node) value() (*big.Rat, error) {
 	if n.operator == 0 {
-		return new(big.Rat).SetInt64(n.number), nil
+		return big.NewRat(n.number, powers[n.places]), nil
 	}
 	left, err := n.left.value()
 	if err != nil {
@@ -90,11 +119,16 @@ func (n *node) value() (*big.Rat, error) {
 // Blanks (space, tab, line breaks) may be between these; × and ÷ and the minus sign
 // U+2212 count as * / -. Errors are of kind ErrSyntax, with the column in bytes, counted
 // from 1.
-func Parse(text string) (Expression, error) {
+func Parse(text string) (Expression, error) { return parse(text, false) }
+
+// ParseDecimals is Parse for a text whose numbers may have decimals: digits [ "." digits ].
+func ParseDecimals(text string) (Expression, error) { return parse(text, true) }
+
+func parse(text string, decimals bool) (Expression, error) {
 	if len(text) > MaxLength {
 		return Expression{}, fmt.Errorf("%w: %d bytes, at most %d", ErrSyntax, len(text), MaxLength)
 	}
-	p := parser{rest: text, size: len(text)}
+	p := parser{rest: text, size: len(text), decimals: decimals}
 	p.next()
 	root, err := p.sum(0)
 	if err == nil && p.token != end {
@@ -115,12 +149,14 @@ const (
 
 // parser holds one token ahead.
 type parser struct {
-	rest   string // after the token
-	size   int    // of the whole text
-	token  byte
-	column int // of the token, from 1
-	value  int64
-	long   bool // the number has too many digits
+	rest     string // after the token
+	size     int    // of the whole text
+	decimals bool   // are read
+	token    byte
+	column   int   // of the token, from 1
+	value    int64 // of a number, without its point
+	places   int   // of its digits are behind the point
+	long     bool  // the number has too many digits
 
 	written strings.Builder
 	numbers []int64
@@ -150,19 +186,31 @@ func (p *parser) next() {
 	case strings.IndexByte("+-*/()", c) >= 0:
 		p.token, p.rest = c, p.rest[1:]
 	case c >= '0' && c <= '9':
-		n := 0
-		p.token, p.value = digits, 0
-		for n < len(p.rest) && p.rest[n] >= '0' && p.rest[n] <= '9' {
-			if n < maxDigits {
-				p.value = 10*p.value + int64(p.rest[n]-'0')
-			}
-			n++
+		p.token, p.value, p.places = digits, 0, 0
+		n := p.digits()
+		if p.decimals && len(p.rest) > 1 && p.rest[0] == '.' && p.rest[1] >= '0' && p.rest[1] <= '9' {
+			p.rest = p.rest[1:]
+			p.places = p.digits()
+			n += p.places
 		}
-		p.long = n > maxDigits
-		p.rest = p.rest[n:]
+		p.long = n > MaxDigits
 	default:
 		p.token = other
 	}
+}
+
+// digits reads digits behind those of the value, and gives their number. The value is the number's only if it is not
+// too long.
+func (p *parser) digits() int {
+	n := 0
+	for n < len(p.rest) && p.rest[n] >= '0' && p.rest[n] <= '9' {
+		if n < MaxDigits {
+			p.value = 10*p.value + int64(p.rest[n]-'0')
+		}
+		n++
+	}
+	p.rest = p.rest[n:]
+	return n
 }
 
 // take appends the token and advances.
@@ -204,11 +252,16 @@ func (p *parser) factor(depth int) (*node, error) {
 	switch p.token {
 	case digits:
 		if p.long {
-			return nil, p.wrong(fmt.Sprintf("at most %d digits", maxDigits))
+			return nil, p.wrong(fmt.Sprintf("at most %d digits", MaxDigits))
 		}
-		n := &node{number: p.value}
-		p.numbers = append(p.numbers, p.value)
-		fmt.Fprint(&p.written, p.value)
+		n := &node{number: p.value, places: p.places}
+		if p.places == 0 {
+			p.numbers = append(p.numbers, p.value)
+			fmt.Fprint(&p.written, p.value)
+		} else {
+			whole, fraction := p.value/powers[p.places], p.value%powers[p.places]
+			fmt.Fprintf(&p.written, "%d.%0*d", whole, p.places, fraction)
+		}
 		p.next()
 		return n, nil
 	case '+', '-':
