@@ -156,6 +156,28 @@ type Pinned interface {
 	Pin() (json.RawMessage, error)
 }
 
+// Document is a text under a title, as a search finds it.
+type Document struct {
+	// ID names the document: it is unique in its corpus.
+	ID string
+	// Title says what the document is about; it may be empty.
+	Title string
+	Text  string
+}
+
+// Library is implemented by environments that have a corpus of documents, in which a tool may search.
+type Library interface {
+	// Corpus gives the documents, each ID once. Callers must not change them. Empty if the options name no corpus.
+	Corpus() []Document
+}
+
+// Queried is implemented by episodes whose environment has a corpus. A warm start learns the form of searches from them.
+type Queried interface {
+	// Queries gives examples of what could be looked up in this state: the same number in every state, at least one, and
+	// without a hint of which helps.
+	Queries() []string
+}
+
 // Answered is implemented by episodes that are recordings of an environment elsewhere, which
 // says itself what of a reply it executed.
 type Answered interface {
