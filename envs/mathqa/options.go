@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/board"
+	"github.com/reprise-rl/reprise/envs/rows"
 )
 
 // sample has the questions that are used if no file is given; they were made for this
@@ -93,7 +94,7 @@ func (m *MathQA) load(table *envs.Options) {
 	content := sample
 	if o.File != "" {
 		var err error
-		if content, err = Open(o.File); err != nil {
+		if content, err = rows.Open(o.File); err != nil {
 			table.WrongFile("file", o.File, err, "a file of questions")
 			return
 		}

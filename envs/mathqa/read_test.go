@@ -3,8 +3,6 @@ package mathqa
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/rows"
 )
 
 var plain = Fields{Question: "question", Answer: "answer"}
@@ -61,10 +60,10 @@ func TestReadLines(t *testing.T) {
 		good + strings.Repeat(" ", 10) + "{":       `line 2, column 11: want valid JSON`,
 		`{"question":"` + strings.Repeat("a", MaxQuestion+1) + `","answer":"b"}`: `a question of at most 8192 bytes`,
 		`{"question":"a","answer":"` + strings.Repeat("b", MaxAnswer+1) + `"}`:   `of at most 256 bytes`,
-		`{"x":"` + strings.Repeat("a", MaxLine) + `"}`:                           `line 1: want at most 1048576 bytes`,
+		`{"x":"` + strings.Repeat("a", rows.MaxLine) + `"}`:                      `line 1: want at most 1048576 bytes`,
 	} {
 		_, err := Read([]byte(content), plain)
-		var wrong *FileError
+		var wrong *rows.Error
 		require.ErrorAs(t, err, &wrong, content)
 		require.ErrorContains(t, err, message)
 	}
@@ -95,25 +94,25 @@ type optional struct {
 	Answer   string  `parquet:"answer"`
 }
 
-func table[T any](t testing.TB, codec compress.Codec, rows ...T) []byte {
+func table[T any](t testing.TB, codec compress.Codec, records ...T) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := parquet.NewGenericWriter[T](&b, parquet.Compression(codec))
-	_, err := w.Write(rows)
+	_, err := w.Write(records)
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	return b.Bytes()
 }
 
 func TestReadParquet(t *testing.T) {
-	var rows []row
+	var records []row
 	var want []Question
 	for i := range 1000 {
-		rows = append(rows, row{int32(i), " A " + fmt.Sprint(i%7), fmt.Sprintf("What is %d?", i)})
-		want = append(want, Question{rows[i].Question, "a" + fmt.Sprint(i%7)})
+		records = append(records, row{int32(i), " A " + fmt.Sprint(i%7), fmt.Sprintf("What is %d?", i)})
+		want = append(want, Question{records[i].Question, "a" + fmt.Sprint(i%7)})
 	}
 	for _, codec := range []compress.Codec{&parquet.Uncompressed, &parquet.Snappy, &parquet.Zstd} {
-		got, err := Read(table(t, codec, rows...), plain)
+		got, err := Read(table(t, codec, records...), plain)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
@@ -125,7 +124,7 @@ func TestReadParquet(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []Question{{"a", "1"}}, got)
 
-	good := table(t, &parquet.Uncompressed, rows...)
+	good := table(t, &parquet.Uncompressed, records...)
 	for message, content := range map[string][]byte{
 		`row 2: want texts in the column "question"`:     table(t, &parquet.Snappy, optional{&a, "1"}, optional{nil, "1"}),
 		`row 3: want an answer in the field "answer"`:    table(t, &parquet.Snappy, row{1, "a", "a"}, row{2, "a", "a"}, row{3, " ", "a"}),
@@ -137,30 +136,16 @@ func TestReadParquet(t *testing.T) {
 		`want texts in the column "question"`: table(t, &parquet.Snappy, struct {
 			Question []string `parquet:"question,list"`
 		}{}),
-		`not compressed, or with snappy or zstd`:   table(t, &parquet.Gzip, rows...),
+		`not compressed, or with snappy or zstd`:   table(t, &parquet.Gzip, records...),
 		`the file: want at least one question`:     table[row](t, &parquet.Snappy),
 		`want an undamaged Parquet file`:           good[:len(good)-1],
 		`the file: want an undamaged Parquet file`: []byte("PAR1"),
 	} {
 		_, err := Read(content, plain)
-		var wrong *FileError
+		var wrong *rows.Error
 		require.ErrorAs(t, err, &wrong, message)
 		require.ErrorContains(t, err, message)
 	}
-}
-
-func TestOpen(t *testing.T) {
-	_, err := Open(filepath.Join(t.TempDir(), "none"))
-	require.ErrorIs(t, err, os.ErrNotExist)
-	_, err = Open(t.TempDir())
-	require.ErrorContains(t, err, "a regular file")
-	_, err = Open("/dev/zero")
-	require.ErrorContains(t, err, "a regular file")
-	large := filepath.Join(t.TempDir(), "large")
-	require.NoError(t, os.WriteFile(large, nil, 0o600))
-	require.NoError(t, os.Truncate(large, MaxFile+1))
-	_, err = Open(large)
-	require.ErrorContains(t, err, "at most 268435456 bytes")
 }
 
 // Whatever a file holds, reading it neither fails otherwise than with its error,
@@ -175,7 +160,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte, marker string) {
 		questions, err := Read(content, Fields{Question: "question", Answer: "answer", Marker: marker})
 		if err != nil {
-			var wrong *FileError
+			var wrong *rows.Error
 			require.ErrorAs(t, err, &wrong)
 			require.NotEmpty(t, wrong.Want)
 			return
@@ -214,21 +199,4 @@ func BenchmarkReadLines(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-}
-
-// A download that is no data is named.
-func TestOpenNamesAnotherKind(t *testing.T) {
-	for content, says := range map[string]string{
-		"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n": "this is a git-lfs pointer, not the file itself: run git lfs pull",
-		"<!DOCTYPE html><html>": "this is a web page (HTML)", "\x1f\x8b\x08\x00": "this is gzip-compressed: unpack it with gunzip",
-	} {
-		path := filepath.Join(t.TempDir(), "data.jsonl")
-		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
-		_, err := Open(path)
-		require.ErrorContains(t, err, says)
-	}
-	path := filepath.Join(t.TempDir(), "data.parquet")
-	require.NoError(t, os.WriteFile(path, []byte("PAR1 and more"), 0o600))
-	_, err := Open(path)
-	require.NoError(t, err)
 }

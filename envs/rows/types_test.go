@@ -1,4 +1,4 @@
-package mathqa
+package rows
 
 import (
 	"bytes"
@@ -32,16 +32,16 @@ func TestTypesOfPyarrow(t *testing.T) {
 		require.NoError(t, err)
 		for _, name := range slices.Sorted(maps.Keys(columns)) {
 			t.Run(file+"/"+name, func(t *testing.T) {
-				f, err := openParquet(content)
+				f, err := openParquet(content, plain)
 				require.NoError(t, err)
-				texts, err := readColumn(f, name, true)
+				texts, err := readColumn(f, Column{Name: name, Numbers: true}, plain)
 				if columns[name] == nil {
 					requireRefused(t, err, name)
 					return
 				}
 				require.NoError(t, err)
-				require.Equal(t, columns[name], texts)
-				_, err = readColumn(f, name, false)
+				require.Equal(t, columns[name], slices.Concat(texts...))
+				_, err = readColumn(f, Column{Name: name}, plain)
 				if slices.Contains([]string{"string", "large_string", "string_view", "categories", "binary"}, name) {
 					require.NoError(t, err, "a question is a text")
 				} else {
@@ -55,7 +55,7 @@ func TestTypesOfPyarrow(t *testing.T) {
 // requireRefused checks that a column is refused with its name, its type and what to do.
 func requireRefused(t *testing.T, err error, name string) {
 	t.Helper()
-	var wrong *FileError
+	var wrong *Error
 	require.ErrorAs(t, err, &wrong)
 	require.Contains(t, wrong.Want, fmt.Sprintf("in the column %q, which is ", name))
 	require.Contains(t, wrong.Want, "write it as a column of strings")
@@ -141,7 +141,7 @@ func TestAnnotations(t *testing.T) {
 	}
 	// A value outside the type that its annotation names: the row is wrong, not the column.
 	outside := []string{"INT32 UINT(8)", "INT32 UINT(16)"}
-	read := 0
+	seen := 0
 	for of, content := range files {
 		for name, a := range annotations {
 			combined := of + " " + name
@@ -150,15 +150,15 @@ func TestAnnotations(t *testing.T) {
 					s.LogicalType = thrift.New(*a)
 				}
 			})
-			questions, err := Read(changed, plain)
+			got, err := read(changed, plain)
 			switch text, ok := want[combined]; {
 			case ok:
 				require.NoError(t, err, combined)
-				require.Equal(t, []Question{{"a?", text}}, questions, combined)
-				read++
+				require.Equal(t, [][][]string{{{"a?"}, {text}}}, got, combined)
+				seen++
 			case slices.Contains(outside, combined):
 				require.ErrorContains(t, err, `row 1: want a value of its column's type in the column "answer"`, combined)
-				read++
+				seen++
 			case strings.Contains(fmt.Sprint(err), "undamaged"):
 				// An annotation that the format does not allow there, which the reader of Parquet refuses first.
 				require.Contains(t, name, "DECIMAL", combined)
@@ -167,7 +167,7 @@ func TestAnnotations(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, len(want)+len(outside), read)
+	require.Equal(t, len(want)+len(outside), seen)
 }
 
 // The annotations of the format's first version mean what the logical types do.
@@ -195,13 +195,13 @@ func TestConvertedTypes(t *testing.T) {
 				s.Scale, s.Precision = thrift.New(int32(2)), thrift.New(int32(9))
 			}
 		})
-		questions, err := Read(content, plain)
+		got, err := read(content, plain)
 		if c.want == "" {
 			requireRefused(t, err, "answer")
 			continue
 		}
 		require.NoError(t, err, c.of)
-		require.Equal(t, []Question{{"a?", c.want}}, questions, c.of)
+		require.Equal(t, [][][]string{{{"a?"}, {c.want}}}, got, c.of)
 	}
 }
 
@@ -223,7 +223,7 @@ func TestValuesOutsideTheirType(t *testing.T) {
 		{json(`1 2`), "a JSON string, number, true or false"},
 		{json("\xff"), "UTF-8"},
 	} {
-		_, err := Read(c.content, plain)
+		_, err := read(c.content, plain)
 		require.ErrorContains(t, err, "row 1: want "+c.want+` in the column "answer"`)
 	}
 }
@@ -258,8 +258,8 @@ func TestEncodingsThatAreNotRead(t *testing.T) {
 			f.Metadata().RowGroups[0].Columns[i].MetaData.Encoding = []format.Encoding{format.ByteStreamSplit}
 		}
 	}
-	_, err = readColumn(f, "answer", true)
+	_, err = readColumn(f, Column{Name: "answer", Numbers: true}, plain)
 	require.ErrorContains(t, err, `in the column "answer" without the encoding BYTE_STREAM_SPLIT`)
-	_, err = readColumn(f, "question", false)
+	_, err = readColumn(f, Column{Name: "question"}, plain)
 	require.NoError(t, err)
 }

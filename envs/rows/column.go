@@ -1,4 +1,4 @@
-package mathqa
+package rows
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ import (
 type columnType struct {
 	// words name the type as the format's documents do: "INT64 TIMESTAMP".
 	words string
-	// texts says that values are texts, as a question must be.
+	// texts says that values are texts, as most columns must be.
 	texts bool
 	// read gives a value as text; want, if not "", says what the value should be. It is nil for a
 	// type that is not read.
@@ -34,16 +34,33 @@ const (
 	wantRange  = "a value of its column's type"
 )
 
-// typeOf is the type of a top-level column, from the file's schema. The annotation decides: one physical
-// type holds signed and unsigned integers, decimals, dates and times. numbers are allowed in answers alone.
-func typeOf(f *parquet.File, name string, numbers bool) columnType {
+// typeOf is the type of a column, from the file's schema: a top-level one, or the elements of a list. The annotation
+// decides: one physical type holds signed and unsigned integers, decimals, dates and times.
+func typeOf(f *parquet.File, path []string, c Column) columnType {
 	schema := f.Metadata().Schema
-	for i := 1; i < len(schema); i = after(schema, i) {
-		if e := &schema[i]; e.Name == name {
-			return elementType(e, numbers)
-		}
+	at := within(schema, 0, path)
+	if at < 0 {
+		return columnType{words: "of no known type"}
 	}
-	return columnType{words: "of no known type"}
+	return elementType(&schema[at], c)
+}
+
+// within is the place of the column that a path leads to from the one at a place; -1 if there is none.
+func within(schema []format.SchemaElement, at int, path []string) int {
+	if len(path) == 0 {
+		return at
+	}
+	next := at + 1
+	for range schema[at].NumChildren.V {
+		if next >= len(schema) {
+			break
+		}
+		if schema[next].Name == path[0] {
+			return within(schema, next, path[1:])
+		}
+		next = after(schema, next)
+	}
+	return -1
 }
 
 // after is the place of the next column beside one, past the columns within it.
@@ -58,17 +75,17 @@ func after(schema []format.SchemaElement, at int) int {
 	return next
 }
 
-func elementType(e *format.SchemaElement, numbers bool) columnType {
+func elementType(e *format.SchemaElement, c Column) columnType {
 	annotation := annotationOf(e)
 	t := columnType{words: annotation}
 	if e.Type.Valid {
 		kind := e.Type.V
 		t.words = strings.TrimSpace(kind.String() + " " + annotation)
-		t.texts, t.read = reader(e, kind, annotation, numbers)
+		t.texts, t.read = reader(e, kind, annotation, c.Numbers)
 	} else if annotation == "" {
 		t.words = "a group of columns"
 	}
-	if e.RepetitionType.V == format.Repeated {
+	if e.RepetitionType.V == format.Repeated && !c.List {
 		t.words, t.read = "repeated "+t.words, nil
 	}
 	return t
@@ -131,13 +148,13 @@ func reader(
 	case kind == format.Int32 && slices.Contains([]string{"", "INT_8", "INT_16", "INT_32"}, annotation):
 		width := bits(annotation, 32)
 		return false, func(v parquet.Value) (string, string) {
-			return within(int64(v.Int32()) == int64(v.Int32())<<(64-width)>>(64-width), strconv.FormatInt(int64(v.Int32()), 10))
+			return inRange(int64(v.Int32()) == int64(v.Int32())<<(64-width)>>(64-width), strconv.FormatInt(int64(v.Int32()), 10))
 		}
 	case kind == format.Int32 && slices.Contains([]string{"UINT_8", "UINT_16", "UINT_32"}, annotation):
 		width := bits(annotation, 32)
 		return false, func(v parquet.Value) (string, string) {
 			n := uint64(uint32(v.Int32()))
-			return within(n>>width == 0, strconv.FormatUint(n, 10))
+			return inRange(n>>width == 0, strconv.FormatUint(n, 10))
 		}
 	case kind == format.Int64 && (annotation == "" || annotation == "INT_64"):
 		return false, func(v parquet.Value) (string, string) { return strconv.FormatInt(v.Int64(), 10), "" }
@@ -171,7 +188,7 @@ func bits(annotation string, otherwise uint) uint {
 	return otherwise
 }
 
-func within(ok bool, text string) (string, string) {
+func inRange(ok bool, text string) (string, string) {
 	if !ok {
 		return "", wantRange
 	}
@@ -184,7 +201,7 @@ func readDecimal(e *format.SchemaElement, kind format.Type) func(parquet.Value) 
 	if e.LogicalType.Valid && e.LogicalType.V.Decimal != nil {
 		scale, precision = e.LogicalType.V.Decimal.Scale, e.LogicalType.V.Decimal.Precision
 	}
-	if scale < 0 || scale > precision || scale > MaxAnswer {
+	if scale < 0 || scale > precision || scale > maxDigits {
 		return nil
 	}
 	unscaled := func(v parquet.Value) *big.Int {
@@ -207,7 +224,7 @@ func readDecimal(e *format.SchemaElement, kind format.Type) func(parquet.Value) 
 		return nil
 	}
 	return func(v parquet.Value) (string, string) {
-		if (kind == format.ByteArray || kind == format.FixedLenByteArray) && len(v.ByteArray()) > MaxAnswer {
+		if (kind == format.ByteArray || kind == format.FixedLenByteArray) && len(v.ByteArray()) > maxDigits {
 			return "", wantRange
 		}
 		n := unscaled(v)
