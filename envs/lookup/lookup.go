@@ -81,13 +81,16 @@ func (l *Lookup) ActionForm() string { return "an answer, such as a name or a ye
 func (l *Lookup) Examples(envs.Episode) []string {
 	l.examplesOnce.Do(func() {
 		const tries = 1000
-		answer := "nothing"
-		for n := 1; n < tries; n++ {
+		words := []string{"nothing", "unknown", "nobody"}
+		for n := range tries {
+			answer := words[n%len(words)]
+			if again := n / len(words); again > 0 {
+				answer += fmt.Sprintf(" %d", again)
+			}
 			if !l.asks.solves(answer, l.options.Reward) {
 				l.examples = []string{answer}
 				return
 			}
-			answer = fmt.Sprintf("nothing %d", n)
 		}
 	})
 	return slices.Clone(l.examples)

@@ -72,7 +72,7 @@ var full = schema{
 	wordings: 3,
 	kinds: []kind{
 		{name: "country", training: 32, test: 8, named: (*names).country, sentences: []sentence{
-			{x + " is a country. Its capital is {capital}.", []string{"capital"}},
+			{x + " is a country whose capital is {capital}.", []string{"capital"}},
 		}},
 		{name: "city", training: 192, test: 48, named: (*names).city, sentences: []sentence{
 			{x + " is a city in {country}.", []string{"country"}},
