@@ -202,7 +202,8 @@ func readQuestions(content []byte, questionField, answersField string) ([]asking
 		for _, answer := range values[1] {
 			normal, ok := canonical(answer)
 			if !ok {
-				return answersField, fmt.Sprintf("answers in the field %q that have more than articles and punctuation, and at most %d bytes", answersField, maxAnswer)
+				const want = "answers in the field %q that have more than articles and punctuation, and at most %d bytes"
+				return answersField, fmt.Sprintf(want, answersField, maxAnswer)
 			}
 			if !slices.Contains(a.question.right, normal) {
 				a.question.right = append(a.question.right, normal)

@@ -81,14 +81,17 @@ func (n *names) book() string {
 // Names of the tiny world: words that are one token of the starter's second tokenizer with a blank before them, and no
 // word of a document beside names.
 var (
-	tinyPeople = strings.Fields("shirt shoes boots jacket coat dress shorts socks hat scarf gloves belt watch ring bag wallet " +
-		"mug cup bowl plate bottle kettle pan knife spoon lamp candle clock mirror frame rug curtain pillow blanket towel chair table desk shelf " +
-		"sofa bed soap lotion brush comb cream tea coffee snack nuts honey cable charger speaker phone case keyboard mouse camera toy puzzle ball " +
-		"tent soft light heavy warm cool dry waterproof portable wireless organic natural vegan fresh sweet salty modern classic vintage plain " +
-		"striped round square slim thick thin strong quiet bright clean farmer journey animal legs eggs hens cows pens cherries coins row column " +
-		"grid board wall floor door key room box path map vanilla lemon rose mint small large wide narrow tall")
-	tinyHomes = strings.Fields("cotton wool leather linen silk steel glass bamboo ceramic rubber plastic metal wood wooden office outdoor shop store " +
-		"travel style flavor scent pack price bonus rule code score page file line text hour minute")
+	tinyPeople = strings.Fields("shirt shoes boots jacket coat dress shorts socks hat scarf gloves belt watch ring bag wallet mug cup " +
+		"bowl plate bottle kettle pan knife spoon lamp candle clock mirror frame rug curtain pillow blanket " +
+		"towel chair table desk shelf sofa bed soap lotion brush comb cream tea coffee snack nuts honey cable " +
+		"charger speaker phone case keyboard mouse camera toy puzzle ball tent soft light heavy warm cool dry " +
+		"waterproof portable wireless organic natural vegan fresh sweet salty modern classic vintage plain " +
+		"striped round square slim thick thin strong quiet bright clean farmer journey animal legs eggs hens " +
+		"cows pens cherries coins row column grid board wall floor door key room box path map vanilla lemon " +
+		"rose mint small large wide narrow tall")
+	tinyHomes = strings.Fields("cotton wool leather linen silk steel glass bamboo ceramic rubber plastic metal wood wooden office " +
+		"outdoor shop store travel style flavor scent pack price bonus rule code score page file line text " +
+		"hour minute")
 	tinyAreas  = strings.Fields("purple orange grey gold silver beige navy khaki teal ivory north south")
 	tinyColors = strings.Fields("black white red blue green yellow pink brown")
 )

@@ -9,7 +9,9 @@ import (
 	"github.com/reprise-rl/reprise/envs/board"
 )
 
-const summary = "Answer a question whose answer is in a corpus: one to four documents have to be found, each of which names the next. One action, the answer: 1 if it is right, 0 otherwise, or F1. The corpus and its questions are generated, or are your own files. The tool retrieve searches the corpus."
+const summary = "Answer a question whose answer is in a corpus: one to four documents have to be found, each of which names the next. " +
+	"One action, the answer: 1 if it is right, 0 otherwise, or F1. The corpus and its questions are generated, or are your own files. The tool " +
+	"retrieve searches the corpus."
 
 // Splits of the questions.
 const (
@@ -41,19 +43,33 @@ type Options struct {
 }
 
 func (s *Options) declare(o *envs.Options) {
-	o.Choice("size", &s.Size, Full, sizeNames, "the generated world: full (2,080 documents about people, cities, countries, companies and books), or tiny (162 documents of at most 12 tokens of the starter's second tokenizer)")
+	o.Choice("size", &s.Size, Full, sizeNames,
+		"the generated world: full (2,080 documents about people, cities, countries, companies and books), or tiny (162 documents of at "+
+			"most 12 tokens of the starter's second tokenizer)")
 	o.Int("seed", &s.Seed, 0, 0, maxSeed, "which world: another seed has other names and facts")
 	o.Int("hops_min", &s.HopsMin, 1, 1, maxHops, "least number of documents that a generated question needs: {range}")
 	o.Int("hops_max", &s.HopsMax, 2, max(1, min(s.HopsMin, maxHops)), maxHops, "most documents that a generated question needs: hops_min to 4")
-	o.Choice("reward", &s.Reward, Exact, rewardNames, "what an answer pays: em (1 if it equals one of the question's, ignoring case, punctuation, articles and blanks: Search-R1's exact match), subem (1 if it has one in it), or f1 (of their words, as SQuAD's)")
-	o.Choice("split", &s.Split, Train, splitNames, "train, test (a fifth of the entities; no entity is in questions of both) or all. Of a file: what its field split says, or by a hash of the question test (one of eight) or train")
-	o.Int("instances", &s.Instances, 0, 0, board.MaxInstances, "how many instances there are, whatever the seed of the run; 0 for no limit. Of a file: how many of its questions are asked, 0 for all")
+	o.Choice("reward", &s.Reward, Exact, rewardNames,
+		"what an answer pays: em (1 if it equals one of the question's, ignoring case, punctuation, articles and blanks: Search-R1's "+
+			"exact match), subem (1 if it has one in it), or f1 (of their words, as SQuAD's)")
+	o.Choice("split", &s.Split, Train, splitNames,
+		"train, test (a fifth of the entities; no entity is in questions of both) or all. Of a file: what its field split says, or by a "+
+			"hash of the question test (one of eight) or train")
+	o.Int("instances", &s.Instances, 0, 0, board.MaxInstances,
+		"how many instances there are, whatever the seed of the run; 0 for no limit. Of a file: how many of its questions are asked, 0 "+
+			"for all")
 	o.Int("pool", &s.Pool, 0, 0, board.MaxInstances, "which instances these are: another pool has others")
-	o.Text("questions", &s.questions.path, "", "a path on the workers to JSON Lines or Parquet with a question and its answers in each row, and perhaps its split, at most 256 MiB; if absent, questions about the generated world")
-	o.Text("questions_sha256", &s.questions.digest, "", "SHA-256 of questions, which every worker checks; if absent, any contents are accepted")
+	o.Text("questions", &s.questions.path, "",
+		"a path on the workers to JSON Lines or Parquet with a question and its answers in each row, and perhaps its split, at most 256 "+
+			"MiB; if absent, questions about the generated world")
+	o.Text("questions_sha256", &s.questions.digest, "",
+		"SHA-256 of questions, which every worker checks; if absent, any contents are accepted")
 	o.Text("question_field", &s.QuestionField, "question", "the field, or column, of the question")
-	o.Text("answers_field", &s.AnswersField, "answers", "the field, or column, of the answers that are right: a text, a number or a list of them (FlashRAG and Search-R1: golden_answers)")
-	o.Text("corpus", &s.corpus.path, "", "a path on the workers to JSON Lines or Parquet with id, title (may be missing) and text in each row, at most 256 MiB: what the tool retrieve searches for a file of questions; if absent, the tool has to name its own")
+	o.Text("answers_field", &s.AnswersField, "answers",
+		"the field, or column, of the answers that are right: a text, a number or a list of them (FlashRAG and Search-R1: golden_answers)")
+	o.Text("corpus", &s.corpus.path, "",
+		"a path on the workers to JSON Lines or Parquet with id, title (may be missing) and text in each row, at most 256 MiB: what the "+
+			"tool retrieve searches for a file of questions; if absent, the tool has to name its own")
 	o.Text("corpus_sha256", &s.corpus.digest, "", "SHA-256 of corpus")
 	for _, name := range []struct{ path, value string }{{"question_field", s.QuestionField}, {"answers_field", s.AnswersField}} {
 		if name.value == "" || len(name.value) > maxName {

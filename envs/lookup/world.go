@@ -166,7 +166,7 @@ func (b *builder) year(n int) int32 { return b.shared("year", strconv.Itoa(n)) }
 // Years and shares of the full world.
 const (
 	firstBirth, lastBirth = 1850, 1965
-	working, taught       = 0.8, 0.5 // shares of people
+	employed, pupils      = 0.8, 0.5 // shares of people, before years are compared
 )
 
 // full draws the facts of people, places, companies and books. Years fit each other: a teacher is older, founders and
@@ -180,12 +180,12 @@ func (b *builder) full() {
 		births[p] = firstBirth + b.r.IntN(lastBirth-firstBirth+1)
 		b.set(p, "born", b.one(cities))
 		b.set(p, "birth", b.year(births[p]))
-		if b.r.Float64() < working {
+		if b.r.Float64() < employed {
 			b.set(p, "works", b.one(companies))
 		}
 	}
 	for _, p := range people {
-		if teacher := b.one(people); b.r.Float64() < taught && births[p]-births[teacher] >= 18 && births[p]-births[teacher] <= 60 {
+		if teacher := b.one(people); b.r.Float64() < pupils && births[p]-births[teacher] >= 18 && births[p]-births[teacher] <= 60 {
 			b.set(p, "teacher", teacher)
 		}
 	}
