@@ -76,7 +76,7 @@ type worldOf struct {
 type readBy struct{ digest, question, answers string }
 
 var (
-	worlds    kept[worldOf, *World]
+	worlds    kept[worldOf, *world]
 	corpora   kept[readBy, []envs.Document]
 	questions kept[readBy, []asking]
 )

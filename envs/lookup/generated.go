@@ -12,14 +12,14 @@ import (
 
 // generated are the questions about a generated world.
 type generated struct {
-	world   *World
+	world   *world
 	options Options
 	splits  []int // places in a path's starts
 	// paths are those that begin somewhere in the split: [hops]; none of fewer or more hops than the options'.
 	paths [maxHops + 1][]path
 }
 
-func newGenerated(w *World, o Options) *generated {
+func newGenerated(w *world, o Options) *generated {
 	g := &generated{world: w, options: o, splits: map[string][]int{Train: {0}, Test: {1}, All: {0, 1}}[o.Split]}
 	for hops := o.HopsMin; hops <= o.HopsMax; hops++ {
 		for _, p := range w.pathsOf(hops) {

@@ -9,9 +9,9 @@ import (
 	"github.com/reprise-rl/reprise/envs/board"
 )
 
-const summary = "Answer a question whose answer is in a corpus: one to four documents have to be found, each of which names the next. " +
-	"One action, the answer: 1 if it is right, 0 otherwise, or F1. The corpus and its questions are generated, or are your own files. The tool " +
-	"retrieve searches the corpus."
+const summary = "Answer a question whose answer is in a corpus: one to four documents have to be found, each of which names the " +
+	"next. One action, the answer: 1 if it is right, 0 otherwise, or F1. The corpus and its questions are generated, or are your own " +
+	"files. The tool retrieve searches the corpus."
 
 // Splits of the questions.
 const (
@@ -109,7 +109,7 @@ func New(o *envs.Options) envs.Environment {
 		l.load(o)
 		return l
 	}
-	world := worlds.get(worldOf{l.options.Size, l.options.Seed}, func() (*World, error) {
+	world := worlds.get(worldOf{l.options.Size, l.options.Seed}, func() (*world, error) {
 		return generate(l.options.Size, l.options.Seed), nil
 	})
 	g := newGenerated(world.value, l.options)

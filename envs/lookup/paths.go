@@ -14,7 +14,7 @@ type path struct {
 }
 
 // pathsOf are the paths of so many relations that some entity begins, in the schema's order.
-func (w *World) pathsOf(hops int) []path {
+func (w *world) pathsOf(hops int) []path {
 	w.pathsOnce[hops-1].Do(func() {
 		for r := range w.schema.relations {
 			w.extend([]int{r}, hops)
@@ -24,7 +24,7 @@ func (w *World) pathsOf(hops int) []path {
 }
 
 // asks says that there are questions of each number of hops of the options in a split: 0 is training, 1 is tests.
-func (w *World) asks(o Options, split int) bool {
+func (w *world) asks(o Options, split int) bool {
 	for hops := o.HopsMin; hops <= o.HopsMax; hops++ {
 		if !slices.ContainsFunc(w.pathsOf(hops), func(p path) bool { return len(p.starts[split]) > 0 }) {
 			return false
@@ -34,7 +34,7 @@ func (w *World) asks(o Options, split int) bool {
 }
 
 // extend adds the paths that begin with some relations.
-func (w *World) extend(relations []int, hops int) {
+func (w *world) extend(relations []int, hops int) {
 	last := &w.schema.relations[relations[len(relations)-1]]
 	if len(relations) < hops {
 		for next, r := range w.schema.relations {
@@ -60,7 +60,7 @@ func (w *World) extend(relations []int, hops int) {
 }
 
 // follow gives the entities along a path, the start and the answer among them. It is not ok where the path ends early.
-func (w *World) follow(start int32, relations []int) (chain []int32, ok bool) {
+func (w *world) follow(start int32, relations []int) (chain []int32, ok bool) {
 	chain = append(make([]int32, 0, len(relations)+1), start)
 	for _, r := range relations {
 		next := w.entities[chain[len(chain)-1]].objects[r]
@@ -73,7 +73,7 @@ func (w *World) follow(start int32, relations []int) (chain []int32, ok bool) {
 }
 
 // needsAll says that each document of a chain is needed: no document mentions two entities that are not neighbours in it.
-func (w *World) needsAll(chain []int32) bool {
+func (w *world) needsAll(chain []int32) bool {
 	for i, e := range chain {
 		for _, later := range chain[min(i+2, len(chain)):] {
 			if w.together(e, later) {
@@ -85,7 +85,7 @@ func (w *World) needsAll(chain []int32) bool {
 }
 
 // together reports whether a document mentions both of two entities.
-func (w *World) together(a, b int32) bool {
+func (w *world) together(a, b int32) bool {
 	has := func(document int32) bool {
 		return document == b || slices.Contains(w.entities[document].objects, b)
 	}
@@ -93,7 +93,7 @@ func (w *World) together(a, b int32) bool {
 }
 
 // ask is the question of a path in a wording.
-func (w *World) ask(start int32, relations []int, wording int) string {
+func (w *world) ask(start int32, relations []int, wording int) string {
 	text := w.entities[start].name
 	for _, r := range relations[:len(relations)-1] {
 		text = fill(w.schema.relations[r].phrases[wording], text)

@@ -25,7 +25,7 @@ type kind struct {
 	// the same for both: years, colours.
 	training, test int
 	shared         bool
-	// title is how the entity is called in titles and texts, by its name.
+	// named draws a name; nil for shared entities, whose names come with the facts.
 	named func(*names) string
 	// sentences make the text of a document, of those whose relations the entity has.
 	sentences []sentence

@@ -27,10 +27,10 @@ type entity struct {
 // none is no entity.
 const none = -1
 
-// World is a generated world: entities, what stands in relation to what, and the documents that say so. No entity of a
+// world is generated: entities, what stands in relation to what, and the documents that say so. No entity of a
 // training question occurs in a test question, but for years and colours: the two splits are worlds of their own within
 // one corpus. It never changes and may be used by several goroutines.
-type World struct {
+type world struct {
 	schema   *schema
 	entities []entity
 	// ofKind are the entities of each kind, in their order: [kinds].
@@ -44,10 +44,10 @@ type World struct {
 }
 
 // generate makes the world of a size and a seed.
-func generate(size string, seed int) *World {
+func generate(size string, seed int) *world {
 	s := schemas[size]
 	r := draw.Address{Seed: uint64(seed), Purpose: worldPurpose.With(draw.Purpose(size))}.Rand()
-	w := &World{schema: s, ofKind: make([][]int32, len(s.kinds))}
+	w := &world{schema: s, ofKind: make([][]int32, len(s.kinds))}
 	b := &builder{world: w, r: r, byName: map[string]int32{}}
 	n := &names{r: r, used: map[string]bool{}}
 	for k, kind := range s.kinds {
@@ -71,7 +71,7 @@ func generate(size string, seed int) *World {
 }
 
 // add makes an entity without facts and gives its index.
-func (w *World) add(kind int, name string, test bool) int32 {
+func (w *world) add(kind int, name string, test bool) int32 {
 	e := entity{kind: kind, name: name, test: test, objects: make([]int32, len(w.schema.relations))}
 	for i := range e.objects {
 		e.objects[i] = none
@@ -83,7 +83,7 @@ func (w *World) add(kind int, name string, test bool) int32 {
 }
 
 // write makes the documents, one for each entity that is not shared.
-func (w *World) write() {
+func (w *world) write() {
 	number := 0
 	for i := range w.entities {
 		e := &w.entities[i]
@@ -101,7 +101,7 @@ func (w *World) write() {
 	}
 }
 
-func (w *World) sentence(e *entity, s sentence) (string, bool) {
+func (w *world) sentence(e *entity, s sentence) (string, bool) {
 	text := fill(s.text, e.name)
 	for _, name := range s.tells {
 		object := e.objects[w.schema.relationOf(name)]
@@ -115,7 +115,7 @@ func (w *World) sentence(e *entity, s sentence) (string, bool) {
 
 // builder draws the facts of one split.
 type builder struct {
-	world  *World
+	world  *world
 	r      *rand.Rand
 	test   bool
 	byName map[string]int32 // shared entities

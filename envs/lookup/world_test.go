@@ -20,7 +20,7 @@ import (
 )
 
 // all calls each with every question of a world: every path, beginning and wording.
-func (w *World) all(hops int, each func(split int, start int32, relations []int, wording int)) {
+func (w *world) all(hops int, each func(split int, start int32, relations []int, wording int)) {
 	for _, p := range w.pathsOf(hops) {
 		for split, starts := range p.starts {
 			for _, start := range starts {
@@ -119,7 +119,7 @@ func pattern(template string) *regexp.Regexp {
 	return regexp.MustCompile("^" + p + "$")
 }
 
-func newReader(w *World) *reader {
+func newReader(w *world) *reader {
 	r := &reader{schema: w.schema, facts: map[string]map[string]string{}, asks: map[string][]*regexp.Regexp{}, refers: map[string][]*regexp.Regexp{}}
 	for _, of := range w.schema.relations {
 		r.facts[of.name] = map[string]string{}
