@@ -45,6 +45,7 @@ func TestReferPinned(t *testing.T) {
 		{"sokoban", `{"preset":"large"}`, 1, envs.Reference{RandomSuccess: 0.003662109375, RandomReward: -0.3243652343749703, BestSuccess: 0.125, BestReward: 2.0292968750000018, HasBest: true, HasBestReward: true}},
 		{"frozenlake", ``, 5, envs.Reference{RandomSuccess: 0.221435546875, RandomReward: 0.221435546875, BestSuccess: 0.5058428699046553, BestReward: 0.5058428699046553, HasBest: true, HasBestReward: true}},
 		{"countdown", `{"split":"test"}`, 1, envs.Reference{RandomSuccess: 0.19384765625, RandomReward: 0.2744628906250066, BestSuccess: 1, BestReward: 1, HasBest: true, HasBestReward: true}},
+		{"lookup", `{"size":"tiny"}`, 1, envs.Reference{RandomSuccess: 0.045654296875, RandomReward: 0.045654296875, BestSuccess: 1, BestReward: 1, HasBest: true, HasBestReward: true}},
 		{"mathqa", ``, 3, envs.Reference{RandomSuccess: 0.032958984375, RandomReward: 0.02105712890625, BestSuccess: 1, BestReward: 1, HasBest: true, HasBestReward: true}},
 	} {
 		env := environment(t, c.name, c.options)

@@ -8,6 +8,7 @@ import (
 	_ "github.com/reprise-rl/reprise/envs/foreign"
 	_ "github.com/reprise-rl/reprise/envs/frozenlake"
 	_ "github.com/reprise-rl/reprise/envs/lakefortwo"
+	_ "github.com/reprise-rl/reprise/envs/lookup"
 	_ "github.com/reprise-rl/reprise/envs/mathqa"
 	_ "github.com/reprise-rl/reprise/envs/sokoban"
 	_ "github.com/reprise-rl/reprise/envs/tools"

@@ -76,6 +76,7 @@ var variants = map[string][]string{
 	"countdown":    {`{"calculator": 2}`, `{"attempts": 2}`, `{"max_number": 999, "min_numbers": 3}`},
 	"frozenlake":   {`{"max_actions_per_turn": 1}`, `{"slippery": false}`},
 	"lake_for_two": {`{"words": 1}`, `{"words": 3}`},
+	"lookup":       {`{"size": "tiny", "hops_max": 4}`, `{"size": "tiny", "reward": "subem"}`},
 	"mathqa":       {`{"attempts": 3}`},
 	"sokoban":      {`{"max_actions_per_turn": 1}`},
 	"webshop":      {`{"search_anywhere": true}`, `{"wrapper": "ragen"}`},
