@@ -24,14 +24,14 @@ type process struct {
 	end     func()    // kills the server, and all that it started
 	in      io.WriteCloser
 	out     *bufio.Reader
-	log     *tail
+	log     *Tail
 	last    int64         // id of the last request
 	timeout time.Duration // of a request, for the error that it passes
 }
 
 // start starts a server, whose children end with it, and all of them with this process.
 func start(c Config) (*process, error) {
-	p := &process{command: exec.Command(c.Command[0], c.Command[1:]...), log: newTail(), timeout: c.Timeout}
+	p := &process{command: exec.Command(c.Command[0], c.Command[1:]...), log: NewTail(), timeout: c.Timeout}
 	p.command.Env = c.environment()
 	p.command.Stderr = p.log
 	p.command.WaitDelay = time.Second // a child that its keeper cannot kill may keep standard error open
@@ -53,7 +53,7 @@ func start(c Config) (*process, error) {
 // kill ends the server and waits for it.
 func (p *process) kill() {
 	p.end()
-	p.log.close()
+	p.log.Close()
 	_ = p.in.Close()
 	_ = p.command.Wait() // says that it was killed
 }

@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,9 +44,21 @@ type Config struct {
 	HashSeed string
 }
 
-// inherited are the variables of this process that an environment's process gets. All
-// others stay away from it, since some hold credentials.
+// inherited are the variables of this process that a foreign process gets. All others stay away from it, since some hold
+// credentials.
 var inherited = []string{"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "VIRTUAL_ENV", "PYTHONPATH"}
+
+// Inherited are those variables of this process that every foreign process gets, each NAME=VALUE: PATH, HOME, and those
+// of languages and of Python. None holds a credential. extra are names of further ones.
+func Inherited(extra ...string) []string {
+	var variables []string
+	for _, name := range slices.Concat(inherited, extra) {
+		if value, ok := os.LookupEnv(name); ok {
+			variables = append(variables, name+"="+value)
+		}
+	}
+	return variables
+}
 
 // judgePrefix begins the names of the variables that are meant for such processes: a judge's address
 // and key.
@@ -57,12 +70,7 @@ func (c Config) environment() []string {
 	if seed == "" {
 		seed = "0"
 	}
-	variables := []string{"PYTHONHASHSEED=" + seed}
-	for _, name := range inherited {
-		if value, ok := os.LookupEnv(name); ok {
-			variables = append(variables, name+"="+value)
-		}
-	}
+	variables := append([]string{"PYTHONHASHSEED=" + seed}, Inherited()...)
 	for _, variable := range os.Environ() {
 		if strings.HasPrefix(variable, judgePrefix) {
 			variables = append(variables, variable)
@@ -186,7 +194,7 @@ func (p *Pool) attempt(ctx context.Context, name string, input []byte, anew bool
 		if how := at.process.ending(); how != "" && errors.Is(err, foreign.ErrExited) {
 			err = fmt.Errorf("%w: %s", err, how)
 		}
-		if log := at.process.log.text(); log != "" {
+		if log := at.process.log.Text(); log != "" {
 			err = fmt.Errorf("%w; it last wrote to standard error: %s", err, log)
 		} else {
 			err = fmt.Errorf("%w; it wrote nothing to standard error", err)

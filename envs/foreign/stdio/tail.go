@@ -16,8 +16,9 @@ const (
 	logRate  = 8 << 20
 )
 
-// tail keeps the end of what is written to it, and takes no more than logRate.
-type tail struct {
+// Tail keeps the last 2 KiB of what is written to it, for the standard error of a process, and takes no more than 8 MiB
+// a second: a process that writes more waits. Several goroutines may use it.
+type Tail struct {
 	sync.Mutex
 	kept    []byte
 	written int64 // in all
@@ -27,13 +28,14 @@ type tail struct {
 	once    sync.Once
 }
 
-func newTail() *tail { return &tail{free: logBurst, at: time.Now(), closed: make(chan struct{})} }
+// NewTail is an empty tail.
+func NewTail() *Tail { return &Tail{free: logBurst, at: time.Now(), closed: make(chan struct{})} }
 
-// close lets what is left be taken without a wait: its process has been killed.
-func (t *tail) close() { t.once.Do(func() { close(t.closed) }) }
+// Close lets what is left be taken without a wait: its process has been killed.
+func (t *Tail) Close() { t.once.Do(func() { close(t.closed) }) }
 
-// Write keeps the last bytes.
-func (t *tail) Write(b []byte) (int, error) {
+// Write keeps the last bytes. It never fails.
+func (t *Tail) Write(b []byte) (int, error) {
 	if wait := t.take(b); wait > 0 {
 		select {
 		case <-time.After(wait):
@@ -44,7 +46,7 @@ func (t *tail) Write(b []byte) (int, error) {
 }
 
 // take keeps the last bytes, and returns how long the next ones have to wait.
-func (t *tail) take(b []byte) time.Duration {
+func (t *Tail) take(b []byte) time.Duration {
 	t.Lock()
 	defer t.Unlock()
 	t.kept = append(t.kept, b[max(0, len(b)-logBytes):]...)
@@ -56,8 +58,8 @@ func (t *tail) take(b []byte) time.Duration {
 	return time.Duration(-t.free / logRate * float64(time.Second))
 }
 
-// text is what was kept, as valid text, with how much is left out where that is a flood; "" if nothing was written.
-func (t *tail) text() string {
+// Text is what was kept, as valid text, with how much is left out where that is a flood; "" if nothing was written.
+func (t *Tail) Text() string {
 	t.Lock()
 	defer t.Unlock()
 	text := strings.ToValidUTF8(strings.TrimSpace(string(t.kept)), "?")

@@ -59,15 +59,15 @@ func TestStandardErrorWithoutAnEnd(t *testing.T) {
 
 // The rate is of bytes over time: what is below it never waits, and a burst is paid back.
 func TestTail(t *testing.T) {
-	l := newTail()
+	l := NewTail()
 	require.LessOrEqual(t, l.take([]byte(strings.Repeat("a", logBurst/2))), time.Duration(0))
 	require.Greater(t, l.take(make([]byte, logBurst)), time.Second/4)
 	l.at = l.at.Add(-time.Hour)
 	require.LessOrEqual(t, l.take([]byte("b")), time.Duration(0))
 	require.InDelta(t, logBurst, l.free, 2, "an hour of silence allows one burst, not many")
-	require.True(t, strings.HasSuffix(l.text(), "b"))
-	require.Contains(t, l.text(), "(12 MiB in all")
-	l.close()
+	require.True(t, strings.HasSuffix(l.Text(), "b"))
+	require.Contains(t, l.Text(), "(12 MiB in all")
+	l.Close()
 	began := time.Now()
 	for range 5 {
 		_, _ = l.Write(make([]byte, logBurst))
