@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/reprise-rl/reprise/envs/calls"
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
@@ -65,12 +66,30 @@ func (t *Toolset) read(reply string) (found []calls.Call, rest string) {
 	found, rest = t.Form.Read(reply, t.told)
 	for i, c := range found {
 		if i == t.PerTurn {
-			found = append(found[:i:i], calls.Call{Wrong: fmt.Sprintf("only %d calls a turn are answered; %d were not", t.PerTurn, len(found)-i)})
+			found = append(found[:i:i], calls.Call{Wrong: t.tooMany(len(found) - i)})
 			break
 		}
 		found[i] = t.checker.Check(c)
 	}
 	return found, rest
+}
+
+// tooMany says that so many calls of a turn are not answered.
+func (t *Toolset) tooMany(n int) string {
+	return fmt.Sprintf("only %d calls a turn are answered; %d were not", t.PerTurn, n)
+}
+
+// brief names the tools in few words, with a call of each as the form has it.
+func (t *Toolset) brief() string {
+	var lines []string
+	for _, tool := range t.told {
+		arguments, err := calls.Example(tool)
+		if err != nil {
+			panic(fmt.Sprintf("envs: tool %s: %v", tool.Name, err)) // its parameters were checked
+		}
+		lines = append(lines, t.Form.Write([]calls.Call{{Name: tool.Name, Arguments: arguments}}))
+	}
+	return "Call a tool: " + strings.Join(lines, " or ")
 }
 
 // Answer answers a call, in at most ResultTokens tokens.

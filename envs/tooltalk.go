@@ -6,14 +6,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/reprise-rl/reprise/envs/calls"
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
 
 // toolsBegin gives the messages with which a context begins, where the policy may call tools.
 func (p Protocol) toolsBegin(env Environment, episode Episode, turn, left int) []chat.Message {
 	system := SystemMessage
-	if !p.Tools.InTemplate {
+	switch {
+	case p.Tools.InTemplate:
+	case p.Wording == Examples:
 		system = p.Tools.Form.Describe(p.Tools.told)
+	default:
+		system += "\n" + p.Tools.brief()
 	}
 	var s strings.Builder
 	s.WriteString(env.Instructions())
@@ -95,11 +100,15 @@ func joinUser(messages []chat.Message) []chat.Message {
 
 // widestResults is the most tokens that can follow a turn, of which the environment's message has up to message.
 func (p Protocol) widestResults(tok Tokenizer, env Environment, message int) (int, error) {
-	messages := make([]chat.Message, p.Tools.PerTurn+1) // and one about calls that are too many
+	messages := make([]chat.Message, p.Tools.PerTurn)
 	for i := range messages {
 		messages[i] = p.Tools.Form.Result("")
 	}
-	frame, err := tok.ContinuationOf(joinUser(messages))
+	more, err := p.Tools.Cut(tok, "error: "+p.Tools.tooMany(calls.MaxCalls))
+	if err != nil {
+		return 0, fmt.Errorf("widths of answers to calls: %w", err)
+	}
+	frame, err := tok.ContinuationOf(joinUser(append(messages, p.Tools.Form.Result(more))))
 	if err != nil {
 		return 0, fmt.Errorf("widths of answers to calls: %w", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/foreign/stdio"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/envturn"
+	"github.com/reprise-rl/reprise/workers/toolservers"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -122,11 +123,17 @@ func (o Options) Describer() (describe func(context.Context, spec.Train) (spec.T
 	if err != nil {
 		return nil, nil, err
 	}
-	ways, stop, err := o.openEnvironments(all, nil)
+	ways, stopEnvironments, err := o.openEnvironments(all, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	h := host.Host{Environments: ways}
+	answering, err := toolservers.Open(o.ToolServers)
+	if err != nil {
+		stopEnvironments()
+		return nil, nil, err
+	}
+	stop = func() { stopEnvironments(); answering.Close() }
+	h := host.Host{Environments: ways, Tools: answering.Askers()}
 	return func(ctx context.Context, t spec.Train) (spec.Train, error) {
 		named, err := run.Foreign(t)
 		if err != nil {
@@ -180,5 +187,11 @@ func AskAgain(ctx context.Context, s store.Store, o Options, runID string, numbe
 	}
 	defer stop()
 	h.Environments = ways
+	answering, err := toolservers.Open(o.ToolServers)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer answering.Close()
+	h.Tools = answering.Askers()
 	return h.Drifts(ctx, loaded.Run, m)
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/reprise-rl/reprise/workers/lease"
 	"github.com/reprise-rl/reprise/workers/report"
 	"github.com/reprise-rl/reprise/workers/telemetry"
+	"github.com/reprise-rl/reprise/workers/toolservers"
 	"github.com/reprise-rl/reprise/workflows"
 )
 
@@ -85,6 +86,8 @@ type Options struct {
 	EnvTemporal []string
 	// EnvOpenEnv are the environments of OpenEnv's that the host role serves, each NAME=URL.
 	EnvOpenEnv []string
+	// ToolServers are the servers of tools that the host role asks.
+	ToolServers toolservers.Flags
 	// EnvFile, if set, is a file of more environments that the host role serves: see ReadEnvFile. It is
 	// read again for each request, so that environments can be added while the worker runs.
 	EnvFile string
@@ -153,6 +156,9 @@ func (o Options) Check() error {
 		return fmt.Errorf("--host-slots is %d and --host-rate %g: neither can be negative", o.HostSlots, o.HostRate)
 	}
 	if _, err := o.environments(); err != nil {
+		return err
+	}
+	if err := o.ToolServers.Check(); o.Has(RoleHost) && err != nil {
 		return err
 	}
 	if _, err := o.programCacheKey(); err != nil {
@@ -375,7 +381,14 @@ func (p *process) hostSteps() ([]steps.Binding, error) {
 		more = file.find
 		p.closeEnvironments = func() { closePools(); file.close() }
 	}
+	answering, err := toolservers.Open(p.ToolServers)
+	if err != nil {
+		return nil, err
+	}
+	closeEnvironments := p.closeEnvironments
+	p.closeEnvironments = func() { closeEnvironments(); answering.Close() }
 	h := host.Host{Store: p.Store, Attributes: attributes, WriteReport: writeReport, Environments: environments, More: more,
+		Tools: answering.Askers(),
 		Flags: activities.Flags{ContinueAfter: p.ContinueAfter, SessionHeartbeat: p.SessionHeartbeat, LeaseHeartbeat: p.LeaseHeartbeat}}
 	trials := sweeps.Sweeps{Store: p.Store, Attributes: attributes, Look: func(ctx context.Context, id string) (activities.Found, error) {
 		return look(ctx, p.Client, id)

@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/foreign"
+	"github.com/reprise-rl/reprise/envs/tools/mcp"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -56,6 +57,16 @@ func (h *Host) described(ctx context.Context, t spec.Train, env *foreign.Environ
 // Describe is a spec whose foreign environments have their descriptions, as the start of a run writes them down: those
 // that this worker serves. The others are as they were.
 func (h *Host) Describe(ctx context.Context, t spec.Train) (spec.Train, error) {
+	t, err := run.WithPinnedTools(t, func(tool envs.Tool) (json.RawMessage, error) {
+		options, err := h.describedTool(ctx, tool)
+		if errors.Is(err, activities.ErrNotServed) {
+			return nil, nil
+		}
+		return options, err
+	})
+	if err != nil {
+		return t, err
+	}
 	return withOptions(t, func(name string, options json.RawMessage) (json.RawMessage, error) {
 		env, err := envs.New(name, options)
 		if err != nil {
@@ -118,4 +129,20 @@ func connect(ctx context.Context, t spec.Train, name string, options json.RawMes
 		}
 	}
 	return nil, fmt.Errorf("%w: %w", last, activities.ErrEnvironment)
+}
+
+// describedTool are the options of a server's tools in a spec with what the server says of them.
+func (h *Host) describedTool(ctx context.Context, tool envs.Tool) (json.RawMessage, error) {
+	asker, ok := h.Tools[mcp.Kind].(ToolDescriber)
+	if !ok {
+		return nil, h.absent(ctx, fmt.Errorf("tools of the kind %s: %w", mcp.Kind, activities.ErrNotServed))
+	}
+	options, err := asker.Described(ctx, tool)
+	switch {
+	case errors.Is(err, activities.ErrNotServed):
+		err = h.absent(ctx, err)
+	case err != nil && ctx.Err() == nil:
+		err = fmt.Errorf("%w: %w", err, activities.ErrEnvironment)
+	}
+	return options, err
 }

@@ -190,7 +190,8 @@ func (h *Host) toolDrifts(ctx context.Context, in activities.CallToolsInput, tur
 		if err != nil {
 			return nil, 0, err
 		}
-		now, err := m.answer(ctx, func(ctx context.Context, _ string, q envs.ToolQuestion) (envs.ToolAnswer, error) {
+		now, err := m.answer(ctx, func(ctx context.Context, _ string, q ToolAsked) (envs.ToolAnswer, error) {
+			q.Episode += "/again" // a session of its own
 			return h.askTool(ctx, q)
 		})
 		if err != nil {

@@ -170,7 +170,7 @@ func (h *Host) withPins(ctx context.Context, t spec.Train) (spec.Train, error) {
 		return options, nil
 	}
 	var err error
-	if t, err = run.WithPinnedTools(t); err != nil {
+	if t, err = run.WithPinnedTools(t, func(tool envs.Tool) (json.RawMessage, error) { return h.describedTool(ctx, tool) }); err != nil {
 		return t, err
 	}
 	if t.Rollout.Protocol, err = wording(t.Rollout.Protocol); err != nil {

@@ -23,7 +23,22 @@ import (
 // ToolAsker asks outside tools of one kind. Several goroutines may use it. A failure of the policy is an answer; an error
 // is about the tool. It wraps activities.ErrNotServed if this worker has no such tool.
 type ToolAsker interface {
-	Ask(ctx context.Context, q envs.ToolQuestion) (envs.ToolAnswer, error)
+	Ask(ctx context.Context, q ToolAsked) (envs.ToolAnswer, error)
+}
+
+// ToolAsked is a question to an outside tool in an episode.
+type ToolAsked struct {
+	envs.ToolQuestion
+	// Episode names the episode in this process.
+	Episode string
+	// Before are the episode's questions to outside tools so far, in their order.
+	Before []envs.ToolQuestion
+}
+
+// ToolDescriber is a ToolAsker whose tools are described by a server: it gives the options of a spec with the description
+// in them. A server that this worker does not have is activities.ErrNotServed.
+type ToolDescriber interface {
+	Described(ctx context.Context, tool envs.Tool) (json.RawMessage, error)
 }
 
 // toolsAtOnce is how many episodes' calls of outside tools are asked at the same time.
@@ -63,6 +78,8 @@ func (h *Host) CallTools(ctx context.Context, in activities.CallToolsInput) (_ a
 type made struct {
 	task    *run.Task
 	replies []called // those with calls, in the order of their rows
+	// before are the questions of the turns before, by the row.
+	before map[int32][]envs.ToolQuestion
 	// dir is the folder of the rollout, turn the name of what is stored about a call of the turn.
 	dir, turn string
 }
@@ -101,11 +118,32 @@ func (h *Host) calling(ctx context.Context, in activities.CallToolsInput) (made,
 			m.replies = append(m.replies, called{Row: g.Row, Group: g.Group, Member: g.Member, Calls: reply.Calls})
 		}
 	}
-	return m, nil
+	if m.task.Protocol.Tools.AnyOutside() {
+		m.before, err = h.questionsBefore(ctx, m.task.Protocol.Tools, in.Turns)
+	}
+	return m, err
+}
+
+// questionsBefore are the questions to outside tools in the turns before, by the row.
+func (h *Host) questionsBefore(ctx context.Context, tools *envs.Toolset, turns []store.TurnRefs) (map[int32][]envs.ToolQuestion, error) {
+	out := map[int32][]envs.ToolQuestion{}
+	for i, t := range turns {
+		rows, err := run.SideTable[run.CallRow](ctx, h.Store, t.Calls, fmt.Sprintf("calls of tools in turn %d", i+1))
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			c := calls.Call{Name: r.Tool, Arguments: json.RawMessage(r.Arguments), Wrong: r.Wrong}
+			if q, outside := tools.Outside(c); outside {
+				out[r.Row] = append(out[r.Row], q)
+			}
+		}
+	}
+	return out, nil
 }
 
 // asking asks an outside tool the question of a call; what is stored about the call has the name.
-type asking func(ctx context.Context, name string, q envs.ToolQuestion) (envs.ToolAnswer, error)
+type asking func(ctx context.Context, name string, q ToolAsked) (envs.ToolAnswer, error)
 
 // answer answers the calls, those of outside tools by ask: an episode's one after the other.
 func (m made) answer(ctx context.Context, ask asking) ([]run.CallRow, error) {
@@ -114,11 +152,16 @@ func (m made) answer(ctx context.Context, ask asking) ([]run.CallRow, error) {
 	group.SetLimit(toolsAtOnce)
 	for i, r := range m.replies {
 		group.Go(func() error {
+			before := slices.Clone(m.before[r.Row])
 			for k, c := range r.Calls {
 				name := fmt.Sprintf("%s/%s-%d-%d", m.dir, m.turn, r.Row, k)
-				a, err := answerCall(within, m.task, name, c, ask)
+				q := ToolAsked{Episode: fmt.Sprintf("%s/%d", m.dir, r.Row), Before: before}
+				a, err := answerCall(within, m.task, name, c, &q, ask)
 				if err != nil {
 					return fmt.Errorf("row %d: call %d: %w", r.Row, k, err)
+				}
+				if q.Kind != "" {
+					before = append(before, q.ToolQuestion)
 				}
 				answered[i] = append(answered[i], run.CallRow{
 					Row: r.Row, Group: r.Group, Member: r.Member, Call: int32(k), Tool: c.Name, Arguments: string(c.Arguments), Wrong: c.Wrong,
@@ -134,13 +177,15 @@ func (m made) answer(ctx context.Context, ask asking) ([]run.CallRow, error) {
 	return slices.Concat(append([][]run.CallRow{{}}, answered...)...), nil
 }
 
-func answerCall(ctx context.Context, task *run.Task, name string, c calls.Call, ask asking) (envs.ToolAnswer, error) {
+// answerCall answers a call. q gets the question if it is one to an outside tool.
+func answerCall(ctx context.Context, task *run.Task, name string, c calls.Call, q *ToolAsked, ask asking) (envs.ToolAnswer, error) {
 	tools := task.Protocol.Tools
-	q, outside := tools.Outside(c)
+	question, outside := tools.Outside(c)
 	if !outside {
 		return tools.Answer(task.Tokenizer, c)
 	}
-	answer, err := ask(ctx, name, q)
+	q.ToolQuestion = question
+	answer, err := ask(ctx, name, *q)
 	if err != nil {
 		return answer, fmt.Errorf("tool %s: %w", c.Name, err)
 	}
@@ -149,8 +194,8 @@ func answerCall(ctx context.Context, task *run.Task, name string, c calls.Call, 
 }
 
 // askOnce asks an outside tool unless its answer is stored.
-func (h *Host) askOnce(ctx context.Context, name string, q envs.ToolQuestion) (envs.ToolAnswer, error) {
-	digest, err := run.DigestOf(q)
+func (h *Host) askOnce(ctx context.Context, name string, q ToolAsked) (envs.ToolAnswer, error) {
+	digest, err := run.DigestOf(q.ToolQuestion)
 	if err != nil {
 		return envs.ToolAnswer{}, err
 	}
@@ -173,10 +218,10 @@ func (h *Host) askOnce(ctx context.Context, name string, q envs.ToolQuestion) (e
 }
 
 // askTool asks an outside tool.
-func (h *Host) askTool(ctx context.Context, q envs.ToolQuestion) (envs.ToolAnswer, error) {
+func (h *Host) askTool(ctx context.Context, q ToolAsked) (envs.ToolAnswer, error) {
 	asker := h.Tools[q.Kind]
 	if asker == nil {
-		return envs.ToolAnswer{}, fmt.Errorf("a tool of kind %s: %w", q.Kind, activities.ErrNotServed)
+		return envs.ToolAnswer{}, fmt.Errorf("tools of the kind %s: %w", q.Kind, activities.ErrNotServed)
 	}
 	var last error
 	for range askTries {

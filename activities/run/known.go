@@ -29,11 +29,17 @@ func Known() spec.Known {
 	}
 }
 
-// Undescribed names a foreign environment of a spec that has not described itself: the start of the
+// Undescribed names a foreign environment or a server of tools of a spec that has not described itself: the start of the
 // run asks it. Until then the widths of the prompts are not known. It is "" if there is none.
 func Undescribed(t spec.Train) string {
+	if name := undescribedTool(t.Environment); name != "" {
+		return name
+	}
 	parts := t.Environment.Parts()
 	for _, s := range t.Evaluation.Suites {
+		if name := undescribedTool(s.Environment); name != "" {
+			return name
+		}
 		parts = append(parts, s.Environment.Parts()...)
 	}
 	for _, p := range parts {

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/calls"
+	"github.com/reprise-rl/reprise/envs/tools/mcp"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/infra/strict"
@@ -149,24 +151,28 @@ func onlyEnvironment(e spec.Environment) (envs.Environment, error) {
 	return envs.New(e.Name, e.Options)
 }
 
-// WithPinnedTools is a spec whose tools have the digests of the files they read: a file that changes is another tool.
-func WithPinnedTools(t spec.Train) (spec.Train, error) {
+// WithPinnedTools is a spec whose tools are the same wherever they are made: with the digests of the files they read, and
+// with what servers say of theirs, which described gives as options; nil leaves those as they are.
+func WithPinnedTools(t spec.Train, described func(envs.Tool) (json.RawMessage, error)) (spec.Train, error) {
 	var err error
-	if t.Environment, err = withPinnedTools(t.Environment); err != nil {
+	if t.Environment, err = withPinnedTools(t.Environment, described); err != nil {
 		return t, err
 	}
 	t.Evaluation.Suites = slices.Clone(t.Evaluation.Suites)
 	for i, s := range t.Evaluation.Suites {
-		if t.Evaluation.Suites[i].Environment, err = withPinnedTools(s.Environment); err != nil {
+		if t.Evaluation.Suites[i].Environment, err = withPinnedTools(s.Environment, described); err != nil {
 			return t, fmt.Errorf("suite %s: %w", s.Name, err)
 		}
 	}
 	return t, nil
 }
 
-func withPinnedTools(e spec.Environment) (spec.Environment, error) {
+func withPinnedTools(e spec.Environment, described func(envs.Tool) (json.RawMessage, error)) (spec.Environment, error) {
+	if len(e.Tools) == 0 {
+		return e, nil
+	}
 	env, err := onlyEnvironment(e)
-	if err != nil || len(e.Tools) == 0 {
+	if err != nil {
 		return e, err
 	}
 	e.Tools = slices.Clone(e.Tools)
@@ -175,11 +181,38 @@ func withPinnedTools(e spec.Environment) (spec.Environment, error) {
 		if err != nil {
 			return e, fmt.Errorf("tool %s: %w", t.Name, err)
 		}
-		if p, ok := tool.(envs.Pinned); ok {
-			if e.Tools[i].Options, err = p.Pin(); err != nil {
-				return e, fmt.Errorf("tool %s: %w", t.Name, err)
+		switch tool := tool.(type) {
+		case envs.Pinned:
+			e.Tools[i].Options, err = tool.Pin()
+		case *mcp.Allowed:
+			var options json.RawMessage
+			if described != nil {
+				options, err = described(tool)
 			}
+			if options != nil {
+				e.Tools[i].Options = options
+			}
+		}
+		if err != nil {
+			return e, fmt.Errorf("tool %s: %w", t.Name, err)
 		}
 	}
 	return e, nil
+}
+
+// undescribedTool is the name of a server whose tools a spec allows and that has not described them; "" if there is none.
+func undescribedTool(e spec.Environment) string {
+	for _, t := range e.Tools {
+		tool, err := envs.NewTool(t.Name, t.Options, nil)
+		if err != nil {
+			continue
+		}
+		if a, ok := tool.(*mcp.Allowed); ok {
+			if _, described := a.Description(); !described {
+				name, _ := a.Server()
+				return name
+			}
+		}
+	}
+	return ""
 }

@@ -52,7 +52,7 @@ func TestWrite(t *testing.T) {
 	require.Equal(t, `{"name": "now", "parameters": {}}`, llama3.Write(calls[2:]))
 	require.Equal(t, `{"name": "now", "parameters": {}}; {"name": "now", "parameters": {}}`,
 		llama3.Write([]Call{{Name: "now"}, {Name: "now", Arguments: canonical(t, `{}`)}}))
-	require.Equal(t, "<search>Ada | Bob</search>\n<search>x</search>", search.Write([]Call{
+	require.Equal(t, "<search> Ada | Bob </search>\n<search> x </search>", search.Write([]Call{
 		{Name: "search", Arguments: canonical(t, `{"k": 3, "query": "Ada | Bob"}`)}, {Name: "search", Arguments: canonical(t, `{"query": "</search>x"}`)}}))
 }
 

@@ -30,7 +30,7 @@ var search = Form{
 	Write: func(calls []Call) string {
 		var texts []string
 		for _, c := range good(calls) {
-			texts = append(texts, searchOpening+searchTag.ReplaceAllString(queryOf(c.Arguments), "")+searchClosing)
+			texts = append(texts, searchOpening+" "+searchTag.ReplaceAllString(queryOf(c.Arguments), "")+" "+searchClosing)
 		}
 		return strings.Join(texts, "\n")
 	},
@@ -66,6 +66,11 @@ func Searched(tools []chat.Tool) (tool chat.Tool, argument string, ok bool) {
 		}
 	}
 	return chat.Tool{}, "", false
+}
+
+// OfText is a call of a tool whose one argument, by its name, is a text.
+func OfText(tool chat.Tool, argument, text string) Call {
+	return Call{Name: tool.Name, Arguments: queryArguments(argument, text)}
 }
 
 func readSearch(reply string, tools []chat.Tool) ([]Call, string) {

@@ -146,8 +146,10 @@ type writer struct {
 	window  int
 	objects []string // of claims
 	closing int32
-	r       *rand.Rand // what the row draws, except for instance and chance
-	out     Transcript
+	// answered is what tools answered in the turn before.
+	answered string
+	r        *rand.Rand // what the row draws, except for instance and chance
+	out      Transcript
 }
 
 // improvise writes random play of a combination.
@@ -166,6 +168,9 @@ func (w *writer) improvise(index int) error {
 		if turn > 1 && w.p.Tools == nil {
 			action = choices[w.r.IntN(len(choices))]
 		}
+		if word := w.word(w.env, episode); word != "" {
+			action = word
+		}
 		actions := []string{action}
 		for most := min(w.env.MaxActionsPerTurn(), left); len(actions) < most && w.r.IntN(2) == 0; {
 			actions = append(actions, choices[w.r.IntN(len(choices))])
@@ -175,16 +180,45 @@ func (w *writer) improvise(index int) error {
 }
 
 // call is a call of a tool, at random in half of the turns; "" for none. The last turn has none, since nobody would
-// read the answer.
+// read the answer. A tool that takes one text gets a word that was read, the others what they suggest.
 func (w *writer) call(episode envs.Episode, turn int) string {
 	if w.p.Tools == nil || turn >= w.turns || w.r.IntN(2) == 0 {
 		return ""
+	}
+	tool, argument, ok := calls.Searched(w.p.Tools.Told())
+	if read := append(words(episode.Observation()), words(w.answered)...); ok && len(read) > 0 {
+		return calls.OfText(tool, argument, read[w.r.IntN(len(read))]).Action()
 	}
 	suggested := w.p.Tools.Suggestions(episode)
 	if len(suggested) == 0 {
 		return ""
 	}
 	return suggested[w.r.IntN(len(suggested))].Action()
+}
+
+// word is a word that tools have answered, at random, if the environment takes it for an action; otherwise "".
+func (w *writer) word(env envs.Environment, episode envs.Episode) string {
+	read := words(w.answered)
+	if _, free := env.(envs.FreeForm); !free || len(read) == 0 {
+		return ""
+	}
+	word := read[w.r.IntN(len(read))]
+	if _, ok := episode.Legal(word); !ok {
+		return ""
+	}
+	return word
+}
+
+// words are the words of a text without the marks around them.
+func words(text string) []string {
+	var out []string
+	for _, word := range strings.Fields(text) {
+		word = strings.TrimSuffix(strings.Trim(word, ".,;:?!()[]<>\"'"), "'s")
+		if word != "" {
+			out = append(out, word)
+		}
+	}
+	return out
 }
 
 // said is a reply of these actions, calls among them.
@@ -249,6 +283,7 @@ func (w *writer) write(begin func() envs.Episode, play player) error {
 			return err
 		}
 		next := played.After(turn, results)
+		w.answered = strings.Join(results, "\n")
 		if actions = play(episode, turn+1, left); len(actions) == 0 {
 			return nil
 		}

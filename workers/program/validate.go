@@ -85,12 +85,12 @@ answers. Nothing is written.`,
 				return fmt.Errorf("--devices is for specs: give it with a trial's spec, not with a sweep or --evaluate")
 			}
 			var describe validate.Describe
-			if len(ask.EnvProcesses)+len(ask.EnvOpenEnv) > 0 {
+			if len(ask.EnvProcesses)+len(ask.EnvOpenEnv)+len(ask.ToolServers.MCP) > 0 {
 				if evaluate {
-					return fmt.Errorf("--env-process and --env-openenv are for specs and sweeps, not with --evaluate")
+					return fmt.Errorf("--env-process, --env-openenv and --mcp are for specs and sweeps, not with --evaluate")
 				}
 				if bytes == 0 && (sweeps || validate.IsSweep(b)) {
-					return fmt.Errorf("--env-process and --env-openenv: a sweep has no numbers without --card")
+					return fmt.Errorf("--env-process, --env-openenv and --mcp: a sweep has no numbers without --card")
 				}
 				asked, end, err := ask.Describer()
 				if err != nil {
@@ -131,6 +131,7 @@ answers. Nothing is written.`,
 	cmd.Flags().IntVar(&devices, "devices", 0, "say what the run has of `N` devices of one process")
 	cmd.Flags().StringArrayVar(&ask.EnvProcesses, "env-process", nil, "`NAME=COMMAND` of a foreign environment that is asked to describe itself; may be repeated")
 	cmd.Flags().StringArrayVar(&ask.EnvOpenEnv, "env-openenv", nil, "`NAME=URL` of an environment of OpenEnv's that is asked to describe itself; may be repeated")
+	stack.AddToolFlags(cmd.Flags(), &ask.ToolServers, " and that is asked to describe them")
 	cmd.Flags().BoolVar(&sweeps, "sweep", false, "FILE is a sweep")
 	cmd.Flags().BoolVar(&evaluate, "evaluate", false, "FILE is the input of an Evaluate workflow")
 	conn.AddStoreFlags(cmd.Flags())

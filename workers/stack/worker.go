@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/programcache"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers"
+	"github.com/reprise-rl/reprise/workers/toolservers"
 )
 
 // DevHeartbeat is the session heartbeat of a development stack: a laptop that compiles or swaps beside it is silent for
@@ -30,6 +31,7 @@ func AddWorkerFlags(f *pflag.FlagSet, o *workers.Options, heartbeat time.Duratio
 	f.StringArrayVar(&o.EnvProcesses, "env-process", nil, "`NAME=COMMAND` that starts a process of a foreign environment, for the host role; may be repeated")
 	f.StringArrayVar(&o.EnvTemporal, "env-temporal", nil, "`NAME` of a foreign environment whose workers poll Temporal's queue reprise-env.NAME, for the host role; may be repeated")
 	f.StringArrayVar(&o.EnvOpenEnv, "env-openenv", nil, "`NAME=URL` of an environment of OpenEnv's, as echo=ws://127.0.0.1:8000/ws, for the host role; may be repeated")
+	AddToolFlags(f, &o.ToolServers, ", for the host role")
 	f.StringVar(&o.EnvFile, "env-file", "", `JSON file of more foreign environments, {"NAME": "COMMAND"}, read again for each request, so that it may change while the worker runs (reprise dev: envs.json in its folder, which reprise env add writes)`)
 	f.IntVar(&o.ContinueAfter, "continue-as-new-after", 0, "iterations before a run continues as new (0: when the server suggests it)")
 	f.StringVar(&o.PagesURL, "pages-url", "", "URL at which `reprise pages` serves: the details in the Web UI link to a run's page there (reprise dev sets its own)")
@@ -38,6 +40,13 @@ func AddWorkerFlags(f *pflag.FlagSet, o *workers.Options, heartbeat time.Duratio
 	AddProgramCacheKeyFlag(f, &o.ProgramCacheKey)
 	f.StringVar(&o.MetricsListen, "metrics-listen", "", "host:port at which Prometheus reads this worker's metrics (default: none; without a host: 127.0.0.1)")
 	f.IntVar(&o.MetricsRuns, "metrics-runs", 1, "how many runs the metrics' labels name: those that committed last (0: none)")
+}
+
+// AddToolFlags adds the flags that name servers of tools; note ends the usage of --mcp.
+func AddToolFlags(f *pflag.FlagSet, o *toolservers.Flags, note string) {
+	f.StringArrayVar(&o.MCP, "mcp", nil, "`NAME=COMMAND or NAME=URL` of an MCP server, as time=mcp-server-time, whose tools a spec may allow"+note+"; may be repeated")
+	f.StringArrayVar(&o.Headers, "mcp-header", nil, "`NAME=HEADER=VARIABLE`: requests to the MCP server NAME have a header with the value of an environment variable; may be repeated")
+	f.StringArrayVar(&o.Variables, "mcp-variable", nil, "`NAME=VARIABLE`: the command of the MCP server NAME gets an environment variable; may be repeated")
 }
 
 // AddProgramCacheKeyFlag adds the flag of the key by which workers share programs.

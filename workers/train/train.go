@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workers/toolservers"
 	"github.com/reprise-rl/reprise/workflows/iteration"
 )
 
@@ -26,7 +27,12 @@ type Runner struct {
 
 // New makes a runner on an engine and a store.
 func New(engine *device.Engine, s store.Store) *Runner {
-	r := &Runner{Host: &host.Host{Store: s}, Device: &device.Device{Store: s, Engine: engine}, steps: map[string]steps.Binding{}}
+	answering, err := toolservers.Open(toolservers.Flags{})
+	if err != nil {
+		panic(fmt.Sprintf("train: servers of tools without flags: %v", err)) // only flags can be wrong
+	}
+	// Processes that run programs of the policy end with this one.
+	r := &Runner{Host: &host.Host{Store: s, Tools: answering.Askers()}, Device: &device.Device{Store: s, Engine: engine}, steps: map[string]steps.Binding{}}
 	for _, b := range append(r.Host.Steps(), r.Device.Steps()...) {
 		r.steps[b.Name] = b
 	}
