@@ -92,7 +92,7 @@ func (t *Toolset) brief() string {
 	return "Call a tool: " + strings.Join(lines, " or ")
 }
 
-// Answer answers a call, in at most ResultTokens tokens.
+// Answer answers a call, in at most ResultTokens tokens. An outside tool is not asked: its answer is imagined.
 func (t *Toolset) Answer(tok Tokenizer, c calls.Call) (ToolAnswer, error) {
 	a := t.answer(c)
 	text, err := t.Cut(tok, a.Text)
@@ -108,8 +108,14 @@ func (t *Toolset) answer(c calls.Call) ToolAnswer {
 	if tool == nil { // calls are checked when they are read
 		return ToolAnswer{Text: "error: there is no tool " + c.Name, Failed: true}
 	}
+	if _, outside := tool.(OutsideTool); outside {
+		return ToolAnswer{Text: imagined}
+	}
 	return tool.Call(c.Arguments)
 }
+
+// imagined stands for the answer of an outside tool where none is asked: in transcripts, which teach the form.
+const imagined = "…"
 
 // tool is the tool that a call names; nil if there is none.
 func (t *Toolset) tool(c calls.Call) Tool {

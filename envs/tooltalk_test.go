@@ -68,7 +68,9 @@ func qwen(t *testing.T, p *envs.Protocol) *tokenizer.Tokenizer {
 // A reply is calls, an answer, or both; what is wrong with a call is said in its place.
 func TestRepliesWithCalls(t *testing.T) {
 	p := withTwice(t, noThink, "hermes", 2, 32)
-	call := func(arguments string) calls.Call { return calls.Call{Name: "twice", Arguments: json.RawMessage(arguments)} }
+	call := func(arguments string) calls.Call {
+		return calls.Call{Name: "twice", Arguments: json.RawMessage(arguments)}
+	}
 	for said, want := range map[string]struct {
 		calls   []calls.Call
 		actions []string
