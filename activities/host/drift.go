@@ -175,7 +175,8 @@ func shown(v any) string {
 }
 
 // toolDrifts asks the tools again about the calls of one round's turns.
-func (h *Host) toolDrifts(ctx context.Context, in activities.CallToolsInput, turns []store.TurnRefs) (drifts []Drift, compared int, err error) {
+func (h *Host) toolDrifts(ctx context.Context, in activities.CallToolsInput,
+	turns []store.TurnRefs) (drifts []Drift, compared int, err error) {
 	drifted := map[int32]bool{}
 	for i, t := range turns {
 		if t.Calls == nil {

@@ -165,7 +165,8 @@ func trainingTask(t spec.Train) (*Task, error) {
 // suiteTask is what an evaluation plays.
 func suiteTask(suite spec.Suite) (*Task, error) {
 	p, err := inWording(envs.Protocol{Think: suite.Think, Subgoals: suite.Subgoals, FormatPenalty: suite.FormatPenalty,
-		Penalty: envs.Penalty(suite.Penalty), ContextTurns: suite.ContextTurns, Cuts: spec.Cuts(suite.Context)}, suite.Protocol, suite.MaxNewTokens)
+		Penalty: envs.Penalty(suite.Penalty), ContextTurns: suite.ContextTurns, Cuts: spec.Cuts(suite.Context)},
+		suite.Protocol, suite.MaxNewTokens)
 	if err != nil {
 		return nil, fmt.Errorf("suite %s: %w", suite.Name, err)
 	}

@@ -32,7 +32,11 @@ func New(engine *device.Engine, s store.Store) *Runner {
 		panic(fmt.Sprintf("train: servers of tools without flags: %v", err)) // only flags can be wrong
 	}
 	// Processes that run programs of the policy end with this one.
-	r := &Runner{Host: &host.Host{Store: s, Tools: answering.Askers()}, Device: &device.Device{Store: s, Engine: engine}, steps: map[string]steps.Binding{}}
+	r := &Runner{
+		Host:   &host.Host{Store: s, Tools: answering.Askers()},
+		Device: &device.Device{Store: s, Engine: engine},
+		steps:  map[string]steps.Binding{},
+	}
 	for _, b := range append(r.Host.Steps(), r.Device.Steps()...) {
 		r.steps[b.Name] = b
 	}

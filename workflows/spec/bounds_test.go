@@ -236,9 +236,9 @@ var bounds = map[string]string{
 
 	"evaluation.suites[].environment.broken_share":    "(0, 1]",
 	"evaluation.suites[].environment.timeout_seconds": "[1, 3600]",
-	"environment.calls_per_turn":                      "[1, 64]",
+	"environment.calls_per_turn":                      "[1, 32]",
 	"environment.result_tokens":                       "[16, 32768]",
-	"evaluation.suites[].environment.calls_per_turn":  "[1, 64]",
+	"evaluation.suites[].environment.calls_per_turn":  "[1, 32]",
 	"evaluation.suites[].environment.result_tokens":   "[16, 32768]",
 	"rollout.context[].keep_last":                     "[1, 100]",
 	"rollout.context[].cut_observations":              "[0, 32768]",

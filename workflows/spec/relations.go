@@ -28,7 +28,8 @@ func withoutComparison() string {
 // relations are checked if none of their fields has a problem of its own.
 var relations = sync.OnceValue(func() []relation {
 	return slices.Concat(
-		generalRelations(), searchRelations(), surrogateRelations(), supervisedRelations, passesRelations, protocolRelations, toolRelations, contextRelations,
+		generalRelations(), searchRelations(), surrogateRelations(), supervisedRelations, passesRelations, protocolRelations,
+		toolRelations, contextRelations,
 		secondRelations(), lagRelations,
 		stopRelations,
 	)

@@ -28,9 +28,9 @@ type Suite struct {
 	Penalty       string  `json:"penalty"`
 	ContextTurns  int     `json:"context_turns"`
 	// Context is as in Rollout, and the run's where the suite has none of its own.
-	Context []ContextCut `json:"context,omitempty"`
-	PromptTokens  []int   `json:"prompt_tokens,omitempty"`
-	Protocol      string  `json:"protocol,omitempty"`
+	Context      []ContextCut `json:"context,omitempty"`
+	PromptTokens []int        `json:"prompt_tokens,omitempty"`
+	Protocol     string       `json:"protocol,omitempty"`
 	// StopAt is nil or empty where no text ends a turn.
 	StopAt []string `json:"stop_at,omitzero"`
 }

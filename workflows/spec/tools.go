@@ -40,7 +40,7 @@ func toolsRules(prefix string) []*rule {
 			doc: "Tools that the policy may call while it plays. A call is answered in the role `tool`, or as the form of the calls has it, and the policy goes on: it is no action of the environment. A reply has calls, an answer between `<answer>` and `</answer>`, or both. The chat template tells the policy about the tools if it takes any, otherwise the first message does."},
 		{path: prefix + "tool_calls", typ: typeString, enum: calls.Names(), source: fromOurs,
 			doc: "The form in which the policy writes calls. Left out: the one of the model's chat template, or hermes."},
-		{path: prefix + "calls_per_turn", typ: typeInteger, span: between(1, 64), source: fromOurs,
+		{path: prefix + "calls_per_turn", typ: typeInteger, span: between(1, 32), source: fromOurs,
 			doc: fmt.Sprintf("The most calls of a turn that are answered; those beyond are not, and the policy is told so. Default with `tools`: %d.", defaultCallsPerTurn)},
 		{path: prefix + "result_tokens", typ: typeInteger, span: between(16, 32768), source: fromOurs,
 			doc: fmt.Sprintf("The most tokens of the answer to a call. What is longer is cut at its end, and says so. Default with `tools`: %d.", defaultResultTokens)},
@@ -83,7 +83,8 @@ func (d *decoder) checkTools(e Environment, path string) Problems {
 		at := strict.Index(strict.Join(path, "tools"), i)
 		switch {
 		case names != nil && !slices.Contains(names, tool.Name):
-			problems = append(problems, Problem{Path: strict.Join(at, "name"), Found: strict.Quote(tool.Name), Allowed: oneOf(names), Hint: strict.DidYouMean(tool.Name, names)})
+			problems = append(problems, Problem{Path: strict.Join(at, "name"), Found: strict.Quote(tool.Name), Allowed: oneOf(names),
+				Hint: strict.DidYouMean(tool.Name, names)})
 		case d.known.Tool != nil:
 			for _, p := range d.known.Tool(tool, e) {
 				p.Path = strict.Within(at, p.Path)
