@@ -36,6 +36,8 @@ func servesEnvironment() bool {
 		serve = func() error {
 			return http.ListenAndServe(os.Args[2], &standin.OpenEnv{Fault: os.Args[3], Marker: os.Args[4], Capacity: 3})
 		}
+	case serveTools:
+		serve = func() error { return toolServer(os.Args[2], os.Args[3], os.Args[4]) }
 	default:
 		return false
 	}

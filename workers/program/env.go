@@ -31,22 +31,29 @@ func envCommand() *cobra.Command {
 }
 
 func envListCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, tools bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "describe the environments and their options",
-		Args:  command.None,
+		Short: "describe the environments, or the tools, and their options",
+		Example: `  reprise env list
+  reprise env list --tools`,
+		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return listEnvironments(cmd.OutOrStdout(), asJSON)
+			if tools {
+				return listDescriptions(cmd.OutOrStdout(), envs.ToolNames(), envs.DescribeTool, asJSON)
+			}
+			return listDescriptions(cmd.OutOrStdout(), envs.Names(), envs.Describe, asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON lines, one an environment")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON lines, one an environment or tool")
+	cmd.Flags().BoolVar(&tools, "tools", false, "the tools that environment.tools may name, in place of the environments")
 	return cmd
 }
 
-func listEnvironments(out io.Writer, asJSON bool) error {
-	for i, name := range envs.Names() {
-		d, err := envs.Describe(name)
+// listDescriptions prints what describe says of each name.
+func listDescriptions(out io.Writer, names []string, describe func(string) (envs.Description, error), asJSON bool) error {
+	for i, name := range names {
+		d, err := describe(name)
 		if err != nil {
 			return err
 		}
@@ -64,7 +71,7 @@ func listEnvironments(out io.Writer, asJSON bool) error {
 		for _, o := range d.Options {
 			value, err := json.Marshal(o.Default)
 			if err != nil {
-				return fmt.Errorf("describe option %q of environment %q: %w", o.Name, name, err)
+				return fmt.Errorf("describe option %q of %q: %w", o.Name, name, err)
 			}
 			fmt.Fprintf(w, "  %s\t%s\t%s\n", o.Name, value, o.Doc)
 		}
