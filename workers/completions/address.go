@@ -3,39 +3,37 @@ package completions
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"strconv"
-
-	"github.com/reprise-rl/reprise/infra/store/canon"
 )
 
-// canonical is what the answer to a call depends on.
+// canonical is what the answer to a call depends on. The fields of these types are in the order of their names, so that
+// they are written as canonical JSON (infra/store/canon) at once.
 type canonical struct {
-	Messages    []canonicalMessage `json:"messages"`
-	Tools       []canonicalTool    `json:"tools"`
-	ToolChoice  string             `json:"tool_choice"`
-	Temperature float64            `json:"temperature"`
 	MaxTokens   int                `json:"max_tokens"`
+	Messages    []canonicalMessage `json:"messages"`
 	Stop        []string           `json:"stop"`
+	Temperature float64            `json:"temperature"`
+	ToolChoice  string             `json:"tool_choice"`
+	Tools       []canonicalTool    `json:"tools"`
 }
 
 type canonicalMessage struct {
-	Role    string          `json:"role"`
-	Content string          `json:"content"`
-	Calls   []canonicalCall `json:"calls"`
 	// Answers is the number of the call that a tool's message answers: its place among all calls of the history.
-	Answers *int `json:"answers,omitempty"`
+	Answers *int            `json:"answers,omitempty"`
+	Calls   []canonicalCall `json:"calls"`
+	Content string          `json:"content"`
+	Role    string          `json:"role"`
 }
 
 type canonicalCall struct {
-	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
+	Name      string `json:"name"`
 }
 
 type canonicalTool struct {
-	Name        string `json:"name"`
 	Description string `json:"description"`
-	// Parameters are a text, so that canonical JSON keeps the order of their keys.
+	Name        string `json:"name"`
+	// Parameters are a text, in which the order of keys counts.
 	Parameters string `json:"parameters"`
 }
 
@@ -64,11 +62,7 @@ func (r Request) Canonical() []byte {
 	for i, tool := range r.Tools {
 		c.Tools[i] = canonicalTool{Name: tool.Name, Description: tool.Description, Parameters: string(tool.Parameters)}
 	}
-	b, err := canon.Marshal(c)
-	if err != nil {
-		panic(fmt.Sprintf("completions: canonical request: %v", err)) // texts and finite numbers: ReadRequest
-	}
-	return b
+	return encode(c)
 }
 
 // Address is the address of a call in its episode: 64 hexadecimal digits. again is how often an equal request came before.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // Why an answer ended.
@@ -172,10 +173,11 @@ func (c Completion) usage() usage {
 func shown(tokens []Token) []logprob {
 	out := make([]logprob, len(tokens))
 	for i, t := range tokens {
-		out[i] = logprob{Token: t.Text, Logprob: t.Logprob, TopLogprobs: []logprob{}}
-		if t.Text == "" {
-			out[i].Token = string(t.Bytes)
+		text := t.Text
+		if text == "" {
+			text = string(t.Bytes)
 		}
+		out[i] = logprob{Token: strings.ToValidUTF8(text, "\ufffd"), Logprob: t.Logprob, TopLogprobs: []logprob{}}
 		if t.Bytes != nil {
 			out[i].Bytes = make([]int, len(t.Bytes))
 			for k, b := range t.Bytes {

@@ -36,6 +36,7 @@ const (
 	bodyTime   = time.Minute      // and the body
 	writeTime  = time.Minute      // for a client to take what is written
 	idleTime   = 2 * time.Minute  // between two calls
+	closeTime  = time.Second / 4  // for the last answers to be sent, when the server stops
 )
 
 // DefaultKeepAlive is after how long a client that waits is sent something. Clients give up after 10 minutes without a
@@ -207,7 +208,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	cut := s.cutOff()
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
 	if s.http.Shutdown(closing) != nil {
 		_ = s.http.Close() // a client that does not read
