@@ -282,6 +282,24 @@ func TestClientGoesAway(t *testing.T) {
 	none(t, s)
 	require.NoError(t, s.Answer(call, saying("late")))
 	require.Equal(t, "late", (<-second).text())
+	waits(t, s, "e", 0)
+
+	// It takes the place of the one that went away, also if equal calls came in between.
+	ctx, cancel = context.WithCancel(t.Context())
+	first = ask(ctx, c, s, key, said(""))
+	call = take(t, s, 1)[0]
+	second = ask(t.Context(), c, s, key, said(""))
+	next := take(t, s, 1)[0]
+	require.Equal(t, []int{2, 3}, []int{call.Again, next.Again})
+	cancel()
+	<-first
+	waits(t, s, "e", 1)
+	first = ask(t.Context(), c, s, key, said(""))
+	waits(t, s, "e", 2)
+	require.NoError(t, s.Answer(call, saying("first")))
+	require.NoError(t, s.Answer(next, saying("second")))
+	require.Equal(t, []string{"first", "second"}, []string{(<-first).text(), (<-second).text()})
+	none(t, s)
 }
 
 func TestPutBack(t *testing.T) {
@@ -442,6 +460,7 @@ func TestCloseAndBounds(t *testing.T) {
 	require.Equal(t, CodeBusy, g.code())
 	require.Equal(t, "1", g.header.Get("Retry-After"))
 	taken := take(t, s, 10)
+	ended := s.find(key)
 	s.Close("e")
 	s.Close("e")
 	for _, g := range answers {
@@ -449,7 +468,10 @@ func TestCloseAndBounds(t *testing.T) {
 		require.Equal(t, 401, g.status)
 		require.Equal(t, CodeEnded, g.code())
 	}
-	require.Equal(t, 401, (<-ask(t.Context(), c, s, key, said(""))).status)
+	require.Equal(t, CodeKey, (<-ask(t.Context(), c, s, key, said(""))).code())
+	require.Equal(t, 401, send(t.Context(), c, "GET", s.URL()+"/models", key, "").status)
+	_, refusal := s.attach(ended, read(t, said("")))
+	require.Equal(t, CodeEnded, refusal.Code, "the key was read before")
 	require.ErrorIs(t, s.Answer(taken[0], saying("a")), ErrEpisode)
 	require.Zero(t, s.Waiting("e"))
 	none(t, s)
