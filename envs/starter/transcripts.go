@@ -267,8 +267,8 @@ func (w *writer) write(begin func() envs.Episode, play player) error {
 			return err
 		}
 		w.add(prompt, false)
-		reply, err := said(actions)
-		if err != nil {
+		var reply envs.Reply
+		if reply, err = said(actions); err != nil {
 			return err
 		}
 		sampled := append(w.tok.EncodePlain(w.reply(reply)), w.closing)
@@ -278,8 +278,8 @@ func (w *writer) write(begin func() envs.Episode, play player) error {
 		if turn == last || played.Ended() {
 			return nil
 		}
-		results, err := w.answers(played.Calls)
-		if err != nil {
+		var results []string
+		if results, err = w.answers(played.Calls); err != nil {
 			return err
 		}
 		next := played.After(turn, results)
