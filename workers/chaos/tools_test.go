@@ -136,22 +136,33 @@ func TestChaosPrograms(t *testing.T) {
 	l.verifies(foreignRun)
 	same(t, reach(t, undisturbed.store, foreignRun), reach(t, l.store, foreignRun))
 	eventually(t, 10*time.Second, "the processes of programs end with their workers", func() error {
-		return noneRuns(program, "reprise-starlark-child")
+		return orphans(program, "reprise-starlark-child")
 	})
 }
 
-// noneRuns is an error if a process of this program with an argument runs.
-func noneRuns(program, argument string) error {
+// orphans is an error if a process of a program with an argument runs whose parent is another program, or gone.
+func orphans(program, argument string) error {
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		return err
 	}
 	for _, path := range all {
 		line, err := os.ReadFile(path)
-		if err == nil && strings.Contains(string(line), argument) {
-			if exe, err := os.Readlink(filepath.Join(filepath.Dir(path), "exe")); err == nil && exe == program {
-				return fmt.Errorf("%s runs %s", filepath.Dir(path), argument)
-			}
+		if err != nil || !strings.Contains(string(line), argument) {
+			continue
+		}
+		dir := filepath.Dir(path)
+		if exe, err := os.Readlink(filepath.Join(dir, "exe")); err != nil || exe != program {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+		if err != nil {
+			continue // it has ended
+		}
+		_, after, _ := strings.Cut(string(stat), ") ") // the state and the parent follow the name
+		parent := strings.Fields(after)[1]
+		if exe, err := os.Readlink("/proc/" + parent + "/exe"); err != nil || exe != program {
+			return fmt.Errorf("%s runs %s, and its parent %s has ended", dir, argument, parent)
 		}
 	}
 	return nil
