@@ -79,7 +79,7 @@ func Reward(rc *Context, settings spec.Settings, task *Task, branch int, rollout
 				return out, fmt.Errorf("row %d: %w", r.Row, err)
 			}
 			if judge := rc.Judge(); judge != nil {
-				if e.Judged, err = verdicts.of(r.Row, judge.Components); err != nil {
+				if e.Judged, err = verdicts.of(r.Row, judge, r.Turns()); err != nil {
 					return out, err
 				}
 			}

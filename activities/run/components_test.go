@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/rewards"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -239,6 +240,32 @@ func TestRewardOfAJudge(t *testing.T) {
 	_, err = Reward(rc, spec.Settings{}, task, 0, activities.Rollout{}, rows, nil, verdicts)
 	require.ErrorIs(t, err, store.ErrInvalid)
 	require.ErrorContains(t, err, "no verdict about row 3")
+}
+
+// The values of a judge by turn go to their turns, and there must be one for each turn of the trajectory.
+func TestRewardOfAJudgeByTurn(t *testing.T) {
+	task := toldTask()
+	rc := toldContext(t, []float64{2}, newModule(t, "foreign", `{"name":"judge","level":"turn","components":"right 1, kind 0.25, made_up 0"}`))
+	rows := []episode.TrajectoryRow{toldRow(task, 0, 0, 0), toldRow(task, 1, 0)}
+	verdict := func(row int32, values ...float64) VerdictRow {
+		return VerdictRow{Row: row, Asked: true, Components: []string{"right", "kind", "made_up"}, Values: values}
+	}
+	verdicts := Verdicts{verdict(0, 1, 2, 4, 8, 1, 0), verdict(1, 3, 12, 1)}
+	out, err := Reward(rc, spec.Settings{}, task, 0, activities.Rollout{}, rows, nil, verdicts)
+	require.NoError(t, err)
+	require.Equal(t, []float64{4, 8}, rows[0].Added, "2 · (right + 0.25 · kind), turn by turn")
+	require.Equal(t, []float64{12}, rows[1].Added)
+	require.Equal(t, canon.Float(2), out.Metrics["verdicts/right/mean"], "of the three turns")
+	require.InDelta(t, 2./3, float64(out.Metrics["verdicts/made_up/mean"]), 1e-12, "weighed by 0, it is a metric alone")
+	require.Equal(t, canon.Float(6), out.Metrics["reward/foreign/mean"], "(2 + 4 + 6) / 2 trajectories")
+
+	for _, values := range [][]float64{{1, 2, 4}, {1, 2, 4, 8, 1}, {1, 2, 4, 8, 1, 0, 0}, nil} {
+		verdicts[0].Values = values
+		_, err = Reward(rc, spec.Settings{}, task, 0, activities.Rollout{}, rows, nil, verdicts)
+		require.ErrorIs(t, err, store.ErrInvalid)
+		require.ErrorContains(t, err, fmt.Sprintf("the verdict about row 0 has %d values", len(values)))
+		require.ErrorContains(t, err, "want 6")
+	}
 }
 
 // A row says of its turns what the recorded actions led to: the states around each turn, what was written and how
