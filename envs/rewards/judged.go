@@ -70,6 +70,17 @@ func foreignJudge(o *envs.Options) Module {
 		}
 		return atEnd(e, sum)
 	})
+	if j.ByTurn {
+		m.Criteria = &Criteria{Names: names, Weights: weights, After: slices.Repeat([]int{-1}, len(names)), Holds: func(e Episode) [][]bool {
+			held := make([][]bool, len(e.Turns))
+			for k := range held {
+				for i := range names {
+					held[k] = append(held[k], e.Judged[i*len(held)+k] >= half)
+				}
+			}
+			return held
+		}}
+	}
 	m.Figures = func(episodes []Episode) map[string]float64 {
 		means := map[string]float64{}
 		for i, name := range names {
@@ -90,6 +101,9 @@ func foreignJudge(o *envs.Options) Module {
 	}
 	return m
 }
+
+// half is the least value of a judge's component at which it holds, where it counts as a criterion.
+const half = 0.5
 
 // judgedTurns are the weighted sums of a verdict by turn: [turns].
 func (e Episode) judgedTurns(weights []float64) []float64 {

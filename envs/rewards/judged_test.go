@@ -25,6 +25,15 @@ func TestForeignJudgeByTurn(t *testing.T) {
 	}
 	require.Equal(t, 0.0, m.Figures(group[2:])["verdicts/correct/mean"], "there is no turn")
 
+	// Its components are criteria, which hold from a half on.
+	require.Equal(t, []string{"correct", "polite", "made_up"}, m.Criteria.Names)
+	require.Equal(t, []float64{0.5, -2, 0}, m.Criteria.Weights)
+	require.Equal(t, []int{-1, -1, -1}, m.Criteria.After)
+	require.Equal(t, [][]bool{{true, false, true}, {false, true, true}}, m.Criteria.Holds(group[0]))
+	require.Equal(t, [][]bool{{true, false, false}}, m.Criteria.Holds(Episode{Turns: make([]Turn, 1), Judged: []float64{0.5, 0.4999, -1}}))
+
+	require.Nil(t, newModule(t, "foreign", `{"name":"judge"}`).Criteria, "a judge of episodes has none")
+	require.Nil(t, newModule(t, "length", "").Criteria)
 	episode := newModule(t, "foreign", `{"name":"judge","level":"episode","components":"correct 0.5, polite -2"}`)
 	require.Equal(t, 2, episode.Judge.Values(7))
 	require.False(t, newModule(t, "foreign", `{"name":"judge"}`).Judge.ByTurn)

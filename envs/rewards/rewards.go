@@ -98,10 +98,24 @@ type Module struct {
 	// Judge is the judge whose verdicts the module reads in Episode.Judged; nil for one without.
 	Judge *Judge
 
+	// Criteria are what the module judges at each turn, for an algorithm of credit that compares them one by
+	// one; nil for a module without.
+	Criteria *Criteria
+
 	thinks bool // it reads thoughts
 	grids  bool // it reads the grids of environments in places
 	tools  bool // it reads calls of tools
 	score  func(group []Episode, past Past) [][]float64
+}
+
+// Criteria are the items of a checklist or the components of a judge by turn.
+type Criteria struct {
+	// Names are theirs, Weights what each is worth, and After the one before it that each depends on, −1 for none.
+	Names   []string
+	Weights []float64
+	After   []int
+	// Holds says which hold at a turn alone, whatever held before: [turns][criteria].
+	Holds func(Episode) [][]bool
 }
 
 // Score gives the reward of every turn: [members][turns]. Rows of other groups and other
