@@ -34,6 +34,9 @@ func TestAlgorithmsIterate(t *testing.T) {
 			if a.ReadsParts {
 				edits = append(edits, `rewards=[{"name":"length"}]`)
 			}
+			if a.ReadsCriteria {
+				edits = append(edits, `rewards=[{"name":"checklist","options":{"items":"valid 0.5, effective 0.25, success 0.25 if valid"}}]`)
+			}
 			if a.Search != "" {
 				edits = append(edits, `rollout.search="`+a.Search+`"`, "rollout.trees=2", "rollout.branches=2", "rollout.group_size=6")
 			}

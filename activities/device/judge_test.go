@@ -3,6 +3,7 @@ package device
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -205,6 +206,58 @@ func TestJudge(t *testing.T) {
 	_, err = h.Resolve(ctx, activities.ResolveInput{Run: "other", Spec: tinySpec(t, `rewards=[{"name":"foreign","options":{"name":"judge"}}]`)})
 	require.ErrorIs(t, err, activities.ErrNotServed)
 	require.ErrorContains(t, err, "--env-process judge=COMMAND")
+}
+
+// A judge by turn pays the turns; the rest is as with a judge of episodes.
+func TestJudgeByTurn(t *testing.T) {
+	ctx := t.Context()
+	w := newWalked(t, "rollout.format_penalty=0", "rollout.group_size=4",
+		`rewards=[{"name":"foreign","weight":0.5,"options":{"name":"judge","level":"turn","components":"right 1, told 2, made_up 0","episodes":3}}]`)
+	require.True(t, w.Plan.Judged)
+	says := strings.Split("Right</answer>,Right</answer>,Left</answer>,Left</answer>,Left</answer>,Right</answer>,Right</answer>,Left</answer>", ",")
+	first, _, _, _ := w.turn(nil, says...)
+	second, _, _, _ := w.turn([]store.TurnRefs{first}, says...)
+	turns := []store.TurnRefs{first, second}
+	ask := activities.JudgeInput{Run: w.Run, Turns: turns}
+	s := store.NewOverlay(w.store)
+	by := func(call foreign.Call) *host.Host {
+		return &host.Host{Store: s, Environments: map[string]foreign.Way{"judge": foreign.Always(call)}}
+	}
+	_, err := by(func(ctx context.Context, name string, input []byte) ([]byte, error) {
+		return standin.Call(standin.None)(ctx, name, []byte(strings.Replace(string(input), `"level":"turn",`, "", 1)))
+	}).Judge(ctx, ask)
+	require.ErrorIs(t, err, activities.ErrEnvironment)
+	require.ErrorContains(t, err, "allowed: an array of 2, a number for each turn of the episode")
+
+	h := by(standin.Call(standin.None))
+	got, err := h.Judge(ctx, ask)
+	require.NoError(t, err)
+	again, err := by(standin.Call(standin.Random)).Judge(ctx, ask)
+	require.NoError(t, err)
+	require.Equal(t, got.Table, again.Table, "the first verdicts count")
+	judged := turns[1]
+	judged.Verdicts = &got.Table
+	out, err := h.Select(ctx, activities.SelectInput{Run: w.Run, Settings: w.Plan.Settings, Turns: []store.TurnRefs{turns[0], judged}})
+	require.NoError(t, err)
+	rows, err := tables.Get[run.VerdictRow](ctx, s, got.Table)
+	require.NoError(t, err)
+	trajectories, err := run.ReadTrajectories(ctx, s, out.Trajectories, out.Tables.Ref(activities.ComponentsTable))
+	require.NoError(t, err)
+	var paid float64
+	for i, r := range trajectories {
+		require.Len(t, r.Rewards, 2)
+		require.Equal(t, []string{"right", "told", "made_up"}, rows[i].Components)
+		require.Equal(t, slices.Repeat(r.Rewards, 3), rows[i].Values)
+		require.Equal(t, []float64{1.5 * r.Rewards[0], 1.5 * r.Rewards[1]}, r.Added)
+		require.Equal(t, 3*(r.Rewards[0]+r.Rewards[1]), r.Parts[0].Sum)
+		if r.Rewards[0] != 0 {
+			paid++
+		}
+	}
+	require.NotZero(t, paid, "a first turn is paid")
+	require.Equal(t, canon.Float(0), out.Metrics["verdicts/failed"])
+	require.InDelta(t, float64(out.Metrics["reward/mean"])/2, float64(out.Metrics["verdicts/made_up/mean"]), 1e-12, "a mean over turns")
+	require.Equal(t, 3*out.Metrics["reward/mean"], out.Metrics["reward/foreign/mean"])
 }
 
 // refOf is a reference to what is stored under a key.

@@ -122,6 +122,9 @@ type TrajectoryRow struct {
 	// Parts are the components over the whole row, in the order of the spec's rewards; nil
 	// without any.
 	Parts []Part `parquet:"-"`
+	// Criteria are 1 where a criterion of the spec's rewards holds and 0 where not, [turns][criteria]; nil
+	// unless the algorithm of credit reads them.
+	Criteria [][]float64 `parquet:"-"`
 	// Entropy is the mean over the sampled tokens, in nats, where Score was before the
 	// selection.
 	Entropy float64 `parquet:"-"`

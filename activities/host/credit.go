@@ -102,6 +102,11 @@ func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditI
 	if rc.Train.Credit.BySubgoals() {
 		l.BySubgoals(rows, rc.Tokenizer)
 	}
+	if rc.Train.Credit.ReadsCriteria() {
+		if err := l.ByCriteria(rc, in.Settings, rows); err != nil {
+			return nil, none, nil, err
+		}
+	}
 	if err := l.Scored(rows, scores, rc.Train.Update.Reference(), rc.Train.Credit); err != nil {
 		return nil, none, nil, err
 	}

@@ -113,8 +113,9 @@ func (j judging) digest(episodes []foreign.Scored) (string, error) {
 		Judge      string          `json:"judge"`
 		Options    json.RawMessage `json:"options"`
 		Components []string        `json:"components"`
+		ByTurn     bool            `json:"by_turn,omitempty"`
 		Episodes   []string        `json:"episodes"`
-	}{j.Name, j.Options, j.Components, ids})
+	}{j.Name, j.Options, j.Components, j.ByTurn, ids})
 }
 
 // judge asks about all episodes and gives the rows.
@@ -123,7 +124,7 @@ func (h *Host) judge(ctx context.Context, j judging, limit time.Duration) ([]run
 	if err != nil {
 		return nil, err
 	}
-	judge := foreign.Judge{Name: j.Name, Options: j.Options, Components: j.Components, Call: way(j.place, limit)}
+	judge := foreign.Judge{Name: j.Name, Options: j.Options, Components: j.Components, ByTurn: j.ByTurn, Call: way(j.place, limit)}
 	group, within := errgroup.WithContext(ctx)
 	for at := range slices.Chunk(seq(len(j.at)), j.Episodes) {
 		group.Go(func() error { return h.verdicts(within, j, judge, limit, at) })

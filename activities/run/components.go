@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
@@ -21,7 +22,8 @@ import (
 type ComponentRow struct {
 	Row  int32 `parquet:"row"`
 	Turn int32 `parquet:"turn"` // from 0
-	// Component is the module's name, Weight the spec's.
+	// Component is the module's name, Weight the spec's. Where the algorithm of credit reads criteria, those of
+	// a module follow it as MODULE/CRITERION, 1 or 0, with the weight 0: they are not paid.
 	Component string  `parquet:"component"`
 	Weight    float64 `parquet:"weight"`
 	Value     float64 `parquet:"value"` // without the weight
@@ -79,7 +81,7 @@ func Reward(rc *Context, settings spec.Settings, task *Task, branch int, rollout
 				return out, fmt.Errorf("row %d: %w", r.Row, err)
 			}
 			if judge := rc.Judge(); judge != nil {
-				if e.Judged, err = verdicts.of(r.Row, judge.Components); err != nil {
+				if e.Judged, err = verdicts.of(r.Row, judge, r.Turns()); err != nil {
 					return out, err
 				}
 			}
@@ -114,11 +116,22 @@ func Reward(rc *Context, settings spec.Settings, task *Task, branch int, rollout
 		out.Metrics["reward/"+module.Name+"/mean"] = canon.Float(Mean(sums))
 	}
 	for i, r := range slices.Concat(groups...) {
+		held := heldBy(rc, episodes[i])
 		for k := range r.Turns() {
 			for m, module := range rc.Modules {
 				out.Components = append(out.Components, ComponentRow{
 					Row: r.Row, Turn: int32(k), Component: module.Name, Weight: settings.Weight(rc.Train.Rewards[m]), Value: values[m][i][k],
 				})
+				if held == nil || held[m] == nil {
+					continue
+				}
+				for c, holds := range held[m][k] {
+					row := ComponentRow{Row: r.Row, Turn: int32(k), Component: module.Name + ofModule + module.Criteria.Names[c]}
+					if holds {
+						row.Value = 1
+					}
+					out.Components = append(out.Components, row)
+				}
 			}
 		}
 	}
@@ -140,6 +153,23 @@ func Reward(rc *Context, settings spec.Settings, task *Task, branch int, rollout
 	return out, nil
 }
 
+// ofModule stands between a module's name and its criterion's.
+const ofModule = "/"
+
+// heldBy are the criteria that hold in an episode, [modules][turns][criteria]; nil if the credit reads none.
+func heldBy(rc *Context, e rewards.Episode) [][][]bool {
+	if !rc.Train.Credit.ReadsCriteria() {
+		return nil
+	}
+	held := make([][][]bool, len(rc.Modules))
+	for m, module := range rc.Modules {
+		if module.Criteria != nil {
+			held[m] = module.Criteria.Holds(e)
+		}
+	}
+	return held
+}
+
 func sumOf(xs []float64) float64 {
 	sum := 0.0
 	for _, x := range xs {
@@ -154,11 +184,19 @@ func AddComponents(rows []episode.TrajectoryRow, components []ComponentRow) erro
 	at := 0
 	for i := range rows {
 		r := &rows[i]
-		r.Added, r.Parts = make([]float64, r.Turns()), nil
+		r.Added, r.Parts, r.Criteria = make([]float64, r.Turns()), nil, nil
 		for at < len(components) && components[at].Row == r.Row {
 			c := components[at]
 			if c.Turn < 0 || int(c.Turn) >= len(r.Added) {
 				return fmt.Errorf("component %s of row %d is of turn %d, and the row has %d: %w", c.Component, c.Row, c.Turn+1, len(r.Added), store.ErrInvalid)
+			}
+			if strings.Contains(c.Component, ofModule) {
+				if r.Criteria == nil {
+					r.Criteria = make([][]float64, r.Turns())
+				}
+				r.Criteria[c.Turn] = append(r.Criteria[c.Turn], c.Value)
+				at++
+				continue
 			}
 			r.Added[c.Turn] += float64(c.Weight * c.Value) // rounded, so that no machine fuses it
 			part := slices.IndexFunc(r.Parts, func(p episode.Part) bool { return p.Name == c.Component })

@@ -13,8 +13,10 @@ import (
 	"github.com/reprise-rl/reprise/envs/rewards"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -239,6 +241,101 @@ func TestRewardOfAJudge(t *testing.T) {
 	_, err = Reward(rc, spec.Settings{}, task, 0, activities.Rollout{}, rows, nil, verdicts)
 	require.ErrorIs(t, err, store.ErrInvalid)
 	require.ErrorContains(t, err, "no verdict about row 3")
+}
+
+// The values of a judge by turn go to their turns, and there must be one for each turn of the trajectory.
+func TestRewardOfAJudgeByTurn(t *testing.T) {
+	task := toldTask()
+	rc := toldContext(t, []float64{2}, newModule(t, "foreign", `{"name":"judge","level":"turn","components":"right 1, kind 0.25, made_up 0"}`))
+	rows := []episode.TrajectoryRow{toldRow(task, 0, 0, 0), toldRow(task, 1, 0)}
+	verdict := func(row int32, values ...float64) VerdictRow {
+		return VerdictRow{Row: row, Asked: true, Components: []string{"right", "kind", "made_up"}, Values: values}
+	}
+	verdicts := Verdicts{verdict(0, 1, 2, 4, 8, 1, 0), verdict(1, 3, 12, 1)}
+	out, err := Reward(rc, spec.Settings{}, task, 0, activities.Rollout{}, rows, nil, verdicts)
+	require.NoError(t, err)
+	require.Equal(t, []float64{4, 8}, rows[0].Added, "2 · (right + 0.25 · kind), turn by turn")
+	require.Equal(t, []float64{12}, rows[1].Added)
+	require.Equal(t, canon.Float(2), out.Metrics["verdicts/right/mean"], "of the three turns")
+	require.InDelta(t, 2./3, float64(out.Metrics["verdicts/made_up/mean"]), 1e-12, "weighed by 0, it is a metric alone")
+	require.Equal(t, canon.Float(6), out.Metrics["reward/foreign/mean"], "(2 + 4 + 6) / 2 trajectories")
+
+	for _, values := range [][]float64{{1, 2, 4}, {1, 2, 4, 8, 1}, {1, 2, 4, 8, 1, 0, 0}, nil} {
+		verdicts[0].Values = values
+		_, err = Reward(rc, spec.Settings{}, task, 0, activities.Rollout{}, rows, nil, verdicts)
+		require.ErrorIs(t, err, store.ErrInvalid)
+		require.ErrorContains(t, err, fmt.Sprintf("the verdict about row 0 has %d values", len(values)))
+		require.ErrorContains(t, err, "want 6")
+	}
+}
+
+// Where the credit reads criteria, they stand behind their module, are not paid, and come back by turn with their weights.
+func TestCriteria(t *testing.T) {
+	methodstest.Needs(t, "checklist")
+	task := toldTask()
+	rc := toldContext(t, []float64{0.5, 3, 2}, newModule(t, "checklist", `{"items":"acted 0.25, one_action 0.75 if acted"}`), newModule(t, "length", ""),
+		newModule(t, "foreign", `{"name":"judge","level":"turn","components":"right 1, made_up 0"}`))
+	rows := func() []episode.TrajectoryRow {
+		return []episode.TrajectoryRow{toldRow(task, 0, 0, 0, 0), toldRow(task, 1, 0)}
+	}
+	verdict := func(row int32, values ...float64) VerdictRow {
+		return VerdictRow{Row: row, Asked: true, Components: []string{"right", "made_up"}, Values: values}
+	}
+	verdicts := Verdicts{verdict(0, 0, 1, 0, 1, 0, 0), verdict(1, 1, 1)}
+	plain := rows()
+	before, err := Reward(rc, spec.Settings{}, task, 0, activities.Rollout{}, plain, nil, verdicts)
+	require.NoError(t, err)
+	require.Len(t, before.Components, 4*3, "the credit reads none")
+	require.Nil(t, plain[0].Criteria)
+
+	rc.Train.Credit.Algorithm = "checklist"
+	scored := rows()
+	out, err := Reward(rc, spec.Settings{}, task, 0, activities.Rollout{}, scored, nil, verdicts)
+	require.NoError(t, err)
+	require.Equal(t, before.Metrics, out.Metrics)
+	var names []string
+	for _, c := range out.Components[:7] {
+		names = append(names, c.Component)
+	}
+	require.Equal(t, []string{"checklist", "checklist/acted", "checklist/one_action", "length", "foreign", "foreign/right", "foreign/made_up"}, names)
+	require.Len(t, out.Components, 4*7)
+	for i, r := range scored {
+		require.Equal(t, plain[i].Added, r.Added)
+		require.Equal(t, plain[i].Parts, r.Parts)
+	}
+	// Turn k has k actions.
+	require.Equal(t, [][]float64{{0, 0, 0, 1}, {1, 1, 1, 0}, {1, 0, 0, 0}}, scored[0].Criteria)
+	require.Equal(t, [][]float64{{0, 0, 1, 1}}, scored[1].Criteria)
+	read := rows()
+	require.NoError(t, AddComponents(read, out.Components))
+	require.Equal(t, scored, read)
+
+	l := NewCreditInput(read)
+	require.NoError(t, l.ByCriteria(rc, spec.Settings{}, read))
+	require.Equal(t, []float64{0.125, 0.375, 2, 0}, l.CriteriaWeights, "the module's weight times the criterion's")
+	require.Equal(t, []int{-1, 0, -1, -1}, l.CriteriaAfter)
+	require.Equal(t, [][]bool{{false, false, false, true}, {true, true, true, false}, {true, false, false, false}}, l.Criteria[0])
+	require.Equal(t, [][]bool{{false, false, true, true}}, l.Criteria[1])
+	settings := spec.Settings{Weights: map[string]float64{"foreign": 0}}
+	l = NewCreditInput(read)
+	require.NoError(t, l.ByCriteria(rc, settings, read))
+	require.Equal(t, []float64{0.125, 0.375, 0, 0}, l.CriteriaWeights, "a schedule sets the weight")
+
+	require.ErrorIs(t, l.ByCriteria(rc, settings, rows()), store.ErrInvalid)
+
+	// The spec knows which rewards have criteria.
+	for _, r := range []spec.Reward{
+		{Name: "checklist", Options: []byte(`{}`)}, {Name: "checklist", Options: []byte(`{"level":"turn"}`)}, {Name: "length", Options: []byte(`{}`)},
+		{Name: "foreign", Options: []byte(`{"name":"judge"}`)}, {Name: "foreign", Options: []byte(`{"name":"judge","level":"turn"}`)},
+	} {
+		document := `{"environment":{"name":"frozenlake"},"credit":{"algorithm":"checklist"},"rewards":[{"name":"` + r.Name + `","options":` + string(r.Options) + `}]}`
+		_, err := spec.Decode([]byte(document), Known())
+		if newModule(t, r.Name, string(r.Options)).Criteria == nil {
+			require.ErrorContains(t, err, "criteria", document)
+		} else {
+			require.NoError(t, err, document)
+		}
+	}
 }
 
 // A row says of its turns what the recorded actions led to: the states around each turn, what was written and how

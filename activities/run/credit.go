@@ -74,6 +74,38 @@ func (l *CreditInput) BySubgoals(rows []episode.TrajectoryRow, tok envs.Tokenize
 	}
 }
 
+// ByCriteria adds the criteria that the rewards judge at each turn. The weight of one is the module's own, times that of
+// the module in the spec's rewards. The error is of kind ErrInvalid.
+func (l *CreditInput) ByCriteria(rc *Context, settings spec.Settings, rows []episode.TrajectoryRow) error {
+	for m, module := range rc.Modules {
+		if module.Criteria == nil {
+			continue
+		}
+		first, weight := len(l.CriteriaWeights), settings.Weight(rc.Train.Rewards[m])
+		for c, own := range module.Criteria.Weights {
+			l.CriteriaWeights = append(l.CriteriaWeights, weight*own)
+			after := module.Criteria.After[c]
+			if after >= 0 {
+				after += first
+			}
+			l.CriteriaAfter = append(l.CriteriaAfter, after)
+		}
+	}
+	for _, r := range rows {
+		if len(r.Criteria) != r.Turns() {
+			return fmt.Errorf("row %d has criteria of %d turns, and %d turns: %w", r.Row, len(r.Criteria), r.Turns(), store.ErrInvalid)
+		}
+		held := make([][]bool, r.Turns())
+		for k, values := range r.Criteria {
+			for _, v := range values {
+				held[k] = append(held[k], v == 1)
+			}
+		}
+		l.Criteria = append(l.Criteria, held)
+	}
+	return nil
+}
+
 // ByTrees adds the trees of the rows, and which rows are branches.
 func (l *CreditInput) ByTrees(rows []episode.TrajectoryRow, t search.Trees) {
 	for _, r := range rows {

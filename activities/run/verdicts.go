@@ -32,7 +32,10 @@ type VerdictRow struct {
 	// Model names what judged, Prompt is the SHA-256 of its prompt; "" for a judge without one.
 	Model  string `parquet:"model"`
 	Prompt string `parquet:"prompt"`
-	// Components and Values are the verdict, without weights.
+	// Components and Values are the verdict, without weights. A judge by turn has a value for each turn of
+	// each component: those of the first component in the order of the turns, then those of the second.
+	// The columns are those of a judge of episodes, so that its tables keep their bytes, and the names
+	// stand there once: whoever knows the episode's turns knows how many values there must be.
 	Components []string  `parquet:"components,list"`
 	Values     []float64 `parquet:"values,list"`
 	// Verdict explains the values, Raw is the reply that they were read from.
@@ -152,11 +155,14 @@ func (v Verdicts) Metrics(m activities.Metrics, dropped []BrokenRow) {
 	}
 }
 
-// of are a judge's components of a row.
-func (v Verdicts) of(row int32, components []string) ([]float64, error) {
-	if int(row) >= len(v) || !v[row].Asked || v[row].Failed != "" || !slices.Equal(v[row].Components, components) ||
-		len(v[row].Values) != len(components) {
-		return nil, fmt.Errorf("there is no verdict about row %d with the components %q: %w", row, components, store.ErrInvalid)
+// of are what a judge said of a row, an episode of so many turns, as rewards.Episode.Judged has it.
+func (v Verdicts) of(row int32, judge *rewards.Judge, turns int) ([]float64, error) {
+	if int(row) >= len(v) || !v[row].Asked || v[row].Failed != "" || !slices.Equal(v[row].Components, judge.Components) {
+		return nil, fmt.Errorf("there is no verdict about row %d with the components %q: %w", row, judge.Components, store.ErrInvalid)
+	}
+	if got, want := len(v[row].Values), judge.Values(turns); got != want {
+		return nil, fmt.Errorf("the verdict about row %d has %d values of the components %q, want %d: %w",
+			row, got, judge.Components, want, store.ErrInvalid)
 	}
 	return v[row].Values, nil
 }

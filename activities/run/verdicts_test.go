@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/episode/episodetest"
 	"github.com/reprise-rl/reprise/envs/foreign"
+	"github.com/reprise-rl/reprise/envs/rewards"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -54,7 +55,7 @@ func TestReadVerdicts(t *testing.T) {
 	v.Metrics(m, make([]BrokenRow, 3))
 	require.Equal(t, activities.Metrics{"verdicts/failed": 2.0 / 6, "broken/left_out": 3.0 / 8}, m)
 
-	values, err := v.of(7, []string{"right"})
+	values, err := v.of(7, &rewards.Judge{Components: []string{"right"}}, 3)
 	require.NoError(t, err)
 	require.Equal(t, []float64{13}, values)
 	for name, c := range map[string]struct {
@@ -63,11 +64,11 @@ func TestReadVerdicts(t *testing.T) {
 	}{
 		"of no row": {8, []string{"right"}}, "not asked": {5, []string{"right"}}, "failed": {6, []string{"right"}}, "another component": {7, []string{"kind"}}, "more components": {7, []string{"right", "kind"}},
 	} {
-		_, err := v.of(c.row, c.components)
+		_, err := v.of(c.row, &rewards.Judge{Components: c.components}, 3)
 		require.ErrorIs(t, err, store.ErrInvalid, name)
 	}
 	v[7].Values = nil
-	_, err = v.of(7, []string{"right"})
+	_, err = v.of(7, &rewards.Judge{Components: []string{"right"}}, 3)
 	require.ErrorIs(t, err, store.ErrInvalid)
 
 	none, err := ReadVerdicts(t.Context(), s, turns[:1], 4)

@@ -57,10 +57,10 @@ func CheckJudge(ctx context.Context, first, second Judge, o JudgeCheck) ([]Findi
 		return findings, ctx.Err()
 	}
 	for i, name := range first.Components {
-		add("component "+name, "", spread(verdicts, i))
+		add("component "+name, "", first.spread(verdicts, i))
 	}
 	again, err := first.all(ctx, o.Episodes, o.PerCall)
-	differ, where := compared(first.Components, o.Episodes, verdicts, again)
+	differ, where := first.compared(o.Episodes, verdicts, again)
 	switch {
 	case err != nil:
 		add("the same verdicts twice", err.Error(), "")
@@ -80,7 +80,7 @@ func CheckJudge(ctx context.Context, first, second Judge, o JudgeCheck) ([]Findi
 		{"the same verdicts from another process", second, o.PerCall, "a verdict must not depend on what the process did before"},
 	} {
 		got, err := way.judge.all(ctx, o.Episodes, way.perCall)
-		differ, where := compared(first.Components, o.Episodes, verdicts, got)
+		differ, where := first.compared(o.Episodes, verdicts, got)
 		problem := ""
 		if err != nil {
 			problem = err.Error()
@@ -140,42 +140,57 @@ func named(e Scored) string {
 	return fmt.Sprintf("reward %v, last reply %s", e.Reward, strict.Quote(strict.Shorten(reply)))
 }
 
+// of are the values of a component: one, or one for each turn.
+func (j Judge) of(v Verdict, component int) []float64 {
+	each := len(v.Values) / len(j.Components)
+	return v.Values[component*each : (component+1)*each]
+}
+
 // spread says how the values of a component lie.
-func spread(verdicts []Verdict, component int) string {
+func (j Judge) spread(verdicts []Verdict, component int) string {
 	least, most, sum, n := math.Inf(1), math.Inf(-1), 0.0, 0
 	for _, v := range verdicts {
-		if v.Err == nil {
-			least, most, sum, n = min(least, v.Values[component]), max(most, v.Values[component]), sum+v.Values[component], n+1
+		if v.Err != nil {
+			continue
+		}
+		for _, value := range j.of(v, component) {
+			least, most, sum, n = min(least, value), max(most, value), sum+value, n+1
 		}
 	}
-	note := fmt.Sprintf("%.4g to %.4g, mean %.4g", least, most, sum/float64(n))
+	note, each := fmt.Sprintf("%.4g to %.4g, mean %.4g", least, most, sum/float64(n)), "episode"
+	if j.ByTurn {
+		note, each = fmt.Sprintf("%s of %d turns", note, n), levelTurn
+	}
 	if least == most && n > 1 {
-		note += ": the same for every episode, so that it teaches nothing about these"
+		note += ": the same for every " + each + ", so that it teaches nothing about these"
 	}
 	return note
 }
 
 // compared counts the episodes whose verdicts differ, and shows the first.
-func compared(components []string, episodes []Scored, want, got []Verdict) (n int, first string) {
+func (j Judge) compared(episodes []Scored, want, got []Verdict) (n int, first string) {
 	for i := range min(len(want), len(got)) {
 		if (want[i].Err == nil) == (got[i].Err == nil) && slices.Equal(want[i].Values, got[i].Values) {
 			continue
 		}
 		if n++; n == 1 {
-			first = fmt.Sprintf("episode %d (%s): %s, then %s", i, named(episodes[i]), valued(components, want[i]), valued(components, got[i]))
+			first = fmt.Sprintf("episode %d (%s): %s, then %s", i, named(episodes[i]), j.valued(want[i]), j.valued(got[i]))
 		}
 	}
 	return n, first
 }
 
 // valued is a verdict in a few words.
-func valued(components []string, v Verdict) string {
+func (j Judge) valued(v Verdict) string {
 	if v.Err != nil {
 		return "none"
 	}
-	parts := make([]string, len(components))
-	for i, name := range components {
-		parts[i] = fmt.Sprintf("%s %v", name, v.Values[i])
+	parts := make([]string, len(j.Components))
+	for i, name := range j.Components {
+		parts[i] = name
+		for _, value := range j.of(v, i) {
+			parts[i] += fmt.Sprintf(" %v", value)
+		}
 	}
 	return strings.Join(parts, ", ")
 }

@@ -130,12 +130,40 @@ func (m members) number(key string, most float64) (float64, string) {
 	if !ok {
 		return 0, ""
 	}
+	return m.bounded(n, strict.Join(m.path, key), most)
+}
+
+// bounded is a node's finite number of at most this absolute value, and how it is written.
+func (r *reader) bounded(n strict.Node, path string, most float64) (float64, string) {
 	value, ok := n.Float()
 	if !ok || math.Abs(value) > most || len(n.Raw()) > 40 {
-		m.wrong(strict.Join(m.path, key), n.Found(), fmt.Sprintf("a number from %v to %v", -most, most))
+		r.wrong(path, n.Found(), fmt.Sprintf("a number from %v to %v", -most, most))
 		return 0, ""
 	}
 	return value, n.Raw()
+}
+
+// numbers are an array's, which has one for each of so many turns. They are finite, of at most this
+// absolute value.
+func (m members) numbers(key string, most float64, turns int) []float64 {
+	n, ok := m.at[key]
+	if !ok {
+		return nil
+	}
+	path := strict.Join(m.path, key)
+	if n.Kind() != strict.Array || len(n.Items()) != turns {
+		found := n.Found()
+		if n.Kind() == strict.Array {
+			found = fmt.Sprintf("an array of %d", len(n.Items()))
+		}
+		m.wrong(path, found, fmt.Sprintf("an array of %d, a number for each turn of the episode", turns))
+		return nil
+	}
+	values := make([]float64, turns)
+	for k, item := range n.Items() {
+		values[k], _ = m.bounded(item, strict.Index(path, k), most)
+	}
+	return values
 }
 
 // items are an array's.

@@ -19,6 +19,9 @@ import (
 //
 // An episode's verdict may also be {"id":…,"error":{"kind":"broken"|"busy","message":…}}. A judge
 // need not be a pure function: its first answer is recorded and counts.
+//
+// With "level":"turn" beside the options each component is an array with a number for each turn of the
+// episode, in their order. Without "level" the judge is asked about episodes.
 const CallScore = "EnvScore"
 
 // MaxComponents is the most components of a verdict.
@@ -59,7 +62,8 @@ func (s *Scored) Identify() {
 type Verdict struct {
 	// Model names what judged, and Prompt is the SHA-256 of its prompt; "" for a judge without one.
 	Model, Prompt string
-	// Values are the components', in the order in which they were asked for.
+	// Values are the components', in the order in which they were asked for. From a judge by turn they are
+	// those of all turns: each component's, in the order of the turns, one component after the other.
 	Values []float64
 	// Text explains them, and Raw is the reply that they were read from. Each may be empty.
 	Text, Raw string
@@ -74,7 +78,20 @@ type Judge struct {
 	Options json.RawMessage
 	// Components are the names of what a verdict has.
 	Components []string
-	Call       Call
+	// ByTurn says that it gives a number for each turn of an episode, and not one for the episode.
+	ByTurn bool
+	Call   Call
+}
+
+// levelTurn is the level of a request to a judge by turn. A request without a level is about episodes.
+const levelTurn = "turn"
+
+// level is what a request says of ByTurn.
+func (j Judge) level() string {
+	if j.ByTurn {
+		return levelTurn
+	}
+	return ""
 }
 
 // Score asks about episodes, at most MaxEpisodes, which have their IDs. The answers are checked.
@@ -87,8 +104,9 @@ func (j Judge) Score(ctx context.Context, episodes []Scored) ([]Verdict, error) 
 	out, err := j.Call(ctx, CallScore, encode(struct {
 		Options    json.RawMessage `json:"options"`
 		Components []string        `json:"components"`
+		Level      string          `json:"level,omitempty"` // requests about episodes keep their bytes
 		Episodes   []Scored        `json:"episodes"`
-	}{orEmpty(j.Options), j.Components, episodes}))
+	}{orEmpty(j.Options), j.Components, j.level(), episodes}))
 	if half := len(episodes) / 2; half > 0 && errors.Is(err, ErrFlood) {
 		verdicts, err := j.Score(ctx, episodes[:half])
 		if err != nil {
@@ -100,7 +118,7 @@ func (j Judge) Score(ctx context.Context, episodes []Scored) ([]Verdict, error) 
 	if err != nil {
 		return nil, fmt.Errorf("ask judge %q: %w", j.Name, err)
 	}
-	verdicts, err := readVerdicts(out, j.Components, episodes)
+	verdicts, err := j.readVerdicts(out, episodes)
 	if err != nil {
 		return nil, fmt.Errorf("ask judge %q: %w", j.Name, err)
 	}
@@ -108,7 +126,7 @@ func (j Judge) Score(ctx context.Context, episodes []Scored) ([]Verdict, error) 
 }
 
 // readVerdicts reads the answer to EnvScore.
-func readVerdicts(b []byte, components []string, episodes []Scored) ([]Verdict, error) {
+func (j Judge) readVerdicts(b []byte, episodes []Scored) ([]Verdict, error) {
 	r, root, err := open(b)
 	if err != nil {
 		return nil, err
@@ -131,7 +149,7 @@ func readVerdicts(b []byte, components []string, episodes []Scored) ([]Verdict, 
 	verdicts := make([]Verdict, len(items))
 	for i, item := range items {
 		path := strict.Index("episodes", i)
-		v, id := r.verdict(item, path, components)
+		v, id := r.verdict(item, path, j, len(episodes[i].Turns))
 		if err := r.err(); err != nil {
 			return nil, err
 		}
@@ -145,8 +163,8 @@ func readVerdicts(b []byte, components []string, episodes []Scored) ([]Verdict, 
 	return verdicts, nil
 }
 
-// verdict reads what a judge says of one episode.
-func (r *reader) verdict(n strict.Node, path string, components []string) (Verdict, string) {
+// verdict reads what a judge says of one episode of so many turns.
+func (r *reader) verdict(n strict.Node, path string, j Judge, turns int) (Verdict, string) {
 	for _, m := range n.Members() {
 		if m.Key == "error" {
 			at := r.object(n, path, "id", "error")
@@ -155,8 +173,12 @@ func (r *reader) verdict(n strict.Node, path string, components []string) (Verdi
 	}
 	at := r.object(n, path, "id", "components", "verdict", "raw")
 	v := Verdict{Text: at.said("verdict"), Raw: at.said("raw")}
-	inside := r.object(at.at["components"], strict.Join(path, "components"), components...)
-	for _, name := range components {
+	inside := r.object(at.at["components"], strict.Join(path, "components"), j.Components...)
+	for _, name := range j.Components {
+		if j.ByTurn {
+			v.Values = append(v.Values, inside.numbers(name, MaxReward, turns)...)
+			continue
+		}
 		value, _ := inside.number(name, MaxReward)
 		v.Values = append(v.Values, value)
 	}

@@ -70,7 +70,7 @@ func checklist(o *envs.Options) Module {
 		after[k] = i.after
 	}
 	m := Module{Stage: OfEpisode, grids: reads(grids), tools: reads(calls)}
-	m.score = byEpisode(func(e Episode, _ Past) []float64 {
+	m.Criteria = &Criteria{Weights: weights, After: after, Holds: func(e Episode) [][]bool {
 		steps := make([][]bool, len(e.Turns))
 		for k := range steps {
 			soFar := Episode{Environment: e.Environment, Turns: e.Turns[:k+1], Success: e.Turns[k].After.Success}
@@ -78,7 +78,13 @@ func checklist(o *envs.Options) Module {
 				steps[k] = append(steps[k], i.holds(soFar))
 			}
 		}
-		counted, err := reward.Dependent(after, steps)
+		return steps
+	}}
+	for _, i := range items {
+		m.Criteria.Names = append(m.Criteria.Names, i.name)
+	}
+	m.score = byEpisode(func(e Episode, _ Past) []float64 {
+		counted, err := reward.Dependent(after, m.Criteria.Holds(e))
 		var paid []float64
 		switch {
 		case err != nil:

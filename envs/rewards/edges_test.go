@@ -73,7 +73,7 @@ func TestRangesOfOptions(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	for name, want := range map[string]string{
 		"checklist": `{"items":"valid 0.25, effective 0.25, success 0.5","level":"episode"}`, "first_attempt": `{}`, "improvement": `{}`,
-		"foreign": `{"name":"","options":{},"components":"score 1","episodes":8,"timeout_seconds":0,"failed_share":0.05}`,
+		"foreign": `{"name":"","options":{},"components":"score 1","level":"episode","episodes":8,"timeout_seconds":0,"failed_share":0.05}`,
 		"length":  `{"of":"reply"}`, "progress": `{"form":"potential","gamma":1}`, "tools": `{"coefficient":0.1,"valid_only":false}`,
 		"state": `{"format_reward":0.5,"weight":0.5,"anti_template":true,"frequent":3}`,
 	} {
@@ -142,6 +142,20 @@ func TestItemsOfChecklists(t *testing.T) {
 			require.Equal(t, p.name == "nearer" || p.name == "called" || p.name == "call_valid", m.Lacks(bandit, true) != "", p.name)
 			require.Equal(t, OfEpisode, m.Stage)
 		}
+	}
+}
+
+// The criteria of a checklist are its items, by what holds at each turn alone, at either level.
+func TestCriteriaOfAChecklist(t *testing.T) {
+	for _, level := range []string{"episode", "turn"} {
+		m := newModule(t, "checklist", `{"items":"one_action 0.25, success 0.75 if one_action","level":"`+level+`"}`)
+		require.Equal(t, []string{"one_action", "success"}, m.Criteria.Names)
+		require.Equal(t, []float64{0.25, 0.75}, m.Criteria.Weights)
+		require.Equal(t, []int{-1, 0}, m.Criteria.After)
+		require.Equal(t, [][]bool{{true, false}, {false, true}}, m.Criteria.Holds(Episode{
+			Turns: []Turn{{Executed: 1}, {Executed: 2, After: State{Success: true}}}, Success: true,
+		}))
+		require.Empty(t, m.Criteria.Holds(Episode{}))
 	}
 }
 

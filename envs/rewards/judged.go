@@ -20,6 +20,8 @@ type Judge struct {
 	Options json.RawMessage
 	// Components are what a verdict has.
 	Components []string
+	// ByTurn says that a verdict has a number of each component for each turn, and not for the episode.
+	ByTurn bool
 	// Episodes is the most episodes of one call.
 	Episodes int
 	// TimeoutSeconds is how long one call may take; 0 is the run's default.
@@ -28,13 +30,23 @@ type Judge struct {
 	FailedShare float64
 }
 
-// foreignJudge pays what a judge outside this program says of an episode, at its last turn.
+// Values is how many numbers a verdict about an episode of so many turns has.
+func (j *Judge) Values(turns int) int {
+	if j.ByTurn {
+		return len(j.Components) * turns
+	}
+	return len(j.Components)
+}
+
+// foreignJudge pays what a judge outside this program says: of an episode at its last turn, of a turn there.
 func foreignJudge(o *envs.Options) Module {
 	var j Judge
-	var written string
+	var written, level string
 	o.Text("name", &j.Name, "", "which judge: the NAME of the worker's --env-process NAME=COMMAND or --env-temporal NAME")
 	o.Object("options", &j.Options, "the options that the judge itself gets")
 	o.Text("components", &written, "score 1", "the components of a verdict and their weights: \"correct 0.7, polite 0.3\"")
+	o.Choice("level", &level, "episode", []string{"episode", "turn"},
+		"what the judge gives for each component: a number for the episode, paid at its last turn, or an array with a number for each turn, paid there")
 	o.Int("episodes", &j.Episodes, 8, 1, foreign.MaxEpisodes, "the most episodes of one call")
 	o.Int("timeout_seconds", &j.TimeoutSeconds, 0, 0, 3600,
 		"how long one call may take, three times in a row; 0 is 60, or limits.activity_seconds if that is less")
@@ -46,24 +58,62 @@ func foreignJudge(o *envs.Options) Module {
 	if found != "" {
 		o.WrongFound("components", found, fmt.Sprintf("1 to %d components, each once, a name of lower-case letters, digits and underscores with its weight, separated by commas: \"correct 0.7, polite 0.3\"", foreign.MaxComponents))
 	}
-	j.Components = names
-	return Module{Stage: OfEpisode, Judge: &j, score: byEpisode(func(e Episode, _ Past) []float64 {
+	j.Components, j.ByTurn = names, level == "turn"
+	m := Module{Stage: OfEpisode, Judge: &j}
+	m.score = byEpisode(func(e Episode, _ Past) []float64 {
+		if j.ByTurn {
+			return e.judgedTurns(weights)
+		}
 		sum := 0.0
 		for i, value := range e.Judged {
 			sum += float64(weights[i] * value) // rounded, so that no machine fuses it
 		}
 		return atEnd(e, sum)
-	}), Figures: func(episodes []Episode) map[string]float64 {
+	})
+	if j.ByTurn {
+		m.Criteria = &Criteria{Names: names, Weights: weights, After: slices.Repeat([]int{-1}, len(names)), Holds: func(e Episode) [][]bool {
+			held := make([][]bool, len(e.Turns))
+			for k := range held {
+				for i := range names {
+					held[k] = append(held[k], e.Judged[i*len(held)+k] >= half)
+				}
+			}
+			return held
+		}}
+	}
+	m.Figures = func(episodes []Episode) map[string]float64 {
 		means := map[string]float64{}
 		for i, name := range names {
-			sum := 0.0
+			sum, n := 0.0, 0
 			for _, e := range episodes {
-				sum += e.Judged[i]
+				each := 1
+				if j.ByTurn {
+					each = len(e.Turns)
+				}
+				for _, value := range e.Judged[i*each : (i+1)*each] {
+					sum += value
+				}
+				n += each
 			}
-			means["verdicts/"+name+"/mean"] = sum / float64(len(episodes))
+			means["verdicts/"+name+"/mean"] = sum / float64(max(n, 1))
 		}
 		return means
-	}}
+	}
+	return m
+}
+
+// half is the least value of a judge's component at which it holds, where it counts as a criterion.
+const half = 0.5
+
+// judgedTurns are the weighted sums of a verdict by turn: [turns].
+func (e Episode) judgedTurns(weights []float64) []float64 {
+	out := make([]float64, len(e.Turns))
+	for k := range out {
+		for i, weight := range weights {
+			out[k] += float64(weight * e.Judged[i*len(out)+k]) // rounded, so that no machine fuses it
+		}
+	}
+	return out
 }
 
 // parseComponents reads "NAME WEIGHT, NAME WEIGHT"; found is what is wrong.

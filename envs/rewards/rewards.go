@@ -70,7 +70,7 @@ type Episode struct {
 	Turns       []Turn
 	Success     bool
 	// Judged are the components of a judge's verdict, in the order of the module that asked for
-	// it; nil without a judge.
+	// it; nil without a judge. From a judge by turn component i of turn k is at i × turns + k.
 	Judged []float64
 }
 
@@ -98,10 +98,24 @@ type Module struct {
 	// Judge is the judge whose verdicts the module reads in Episode.Judged; nil for one without.
 	Judge *Judge
 
+	// Criteria are what the module judges at each turn, for an algorithm of credit that compares them one by
+	// one; nil for a module without.
+	Criteria *Criteria
+
 	thinks bool // it reads thoughts
 	grids  bool // it reads the grids of environments in places
 	tools  bool // it reads calls of tools
 	score  func(group []Episode, past Past) [][]float64
+}
+
+// Criteria are the items of a checklist or the components of a judge by turn.
+type Criteria struct {
+	// Names are theirs, Weights what each is worth, and After the one before it that each depends on, −1 for none.
+	Names   []string
+	Weights []float64
+	After   []int
+	// Holds says which hold at a turn alone, whatever held before: [turns][criteria].
+	Holds func(Episode) [][]bool
 }
 
 // Score gives the reward of every turn: [members][turns]. Rows of other groups and other
@@ -133,7 +147,7 @@ type entry struct {
 var modules = []entry{
 	{"checklist", "items that hold or fail, each with a weight (CM2, arXiv 2602.12268); predicates instead of a judge", checklist},
 	{"first_attempt", "the reward of the first turn, at the first turn: a weight of −1 takes it away (SCoRe's first stage, arXiv 2409.12917)", firstAttempt},
-	{"foreign", "what a judge of your own says of an episode: see docs/own-environments.md", foreignJudge},
+	{"foreign", "what a judge of your own says of an episode, or of each of its turns: see docs/own-environments.md", foreignJudge},
 	{"improvement", "what the second turn earned more than the first, at the second turn (SCoRe's bonus, arXiv 2409.12917)", improvement},
 	{"length", "short correct rows of a group above long ones (Kimi k1.5, arXiv 2501.12599)", length},
 	{"progress", "the change of the distance that is left, in cells", progress},

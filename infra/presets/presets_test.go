@@ -23,7 +23,7 @@ var (
 		"cispo", "sapo", "dppo", "gspo-turn", "reinforce-pp-verl",
 		"tis", "tis-turn", "tis-sequence", "icepop", "mis", "mis-geometric", "opsm", "bypass", "lag",
 		"gdpo", "empg", "blockwise", "turn-returns", "gfpo", "pyvision", "tsr", "tsr-best-of-n", "tree-grpo", "deep-grpo",
-		"star", "successes", "demonstrations", "growing-turns", "score", "seeupo", "istar", "agent-prm", "hiper",
+		"star", "successes", "demonstrations", "growing-turns", "score", "seeupo", "istar", "agent-prm", "hiper", "checklist",
 	}
 	// rewards are presets in which a part of the reward changes what is learned: docs/rewards.md
 	// has what each learned.
@@ -31,7 +31,7 @@ var (
 		"reward-checklist", "reward-checklist-tools", "reward-gamed", "reward-length", "reward-progress", "reward-state", "reward-tools",
 	}
 	// smallLakes are methods on lakes of 2 × 2 or 3 × 3 instead of 4 × 4.
-	smallLakes = []string{"gspo-turn", "reinforce-pp-verl", "tis-turn", "empg", "blockwise", "turn-returns", "growing-turns", "tsr", "tree-grpo", "deep-grpo", "seeupo", "istar", "agent-prm", "hiper"}
+	smallLakes = []string{"gspo-turn", "reinforce-pp-verl", "tis-turn", "empg", "blockwise", "turn-returns", "growing-turns", "tsr", "tree-grpo", "deep-grpo", "seeupo", "istar", "agent-prm", "hiper", "checklist"}
 )
 
 // trains are the presets that start a run.
@@ -104,7 +104,7 @@ func TestMethodsAreAlikeButForTheMethod(t *testing.T) {
 				base, same = "frozenlake-learn", append([]string{"environment.", "evaluation.suites[0].environment.", "evaluation.suites[0].max_new_tokens"}, same...)
 			}
 			// These have more turns, so they are made smaller to be over in three minutes.
-			small := slices.Contains([]string{"growing-turns", "score", "seeupo", "istar", "agent-prm", "hiper"}, name)
+			small := slices.Contains([]string{"growing-turns", "score", "seeupo", "istar", "agent-prm", "hiper", "checklist"}, name)
 			if small {
 				same = append([]string{"iterations", "policy.starter.", "policy.warm_start.", "snapshot.every", "evaluation."}, same...)
 			}

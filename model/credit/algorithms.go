@@ -38,6 +38,8 @@ type Algorithm struct {
 	// ReadsParts says that it reads Input.Parts, and ReadsEntropies that it reads
 	// Input.Entropies.
 	ReadsParts, ReadsEntropies bool
+	// ReadsCriteria says that it reads Input.Criteria: a reward with criteria by turn.
+	ReadsCriteria bool
 	// Learns returns the tokens whose returns the critic learns, [rows][tokens]; nil if it
 	// learns those of all sampled tokens.
 	Learns func(Input, Options) [][]bool
@@ -92,6 +94,10 @@ type Input struct {
 	Parts       [][]float64 // [rows][parts], the returns of the reward's parts, without their weights
 	PartWeights []float64   // [parts]
 	Entropies   [][]float64 // [rows][turns], the mean over the turn's sampled tokens, in nats
+
+	Criteria        [][][]bool // [rows][turns][criteria], which hold at the turn alone; nil unless ReadsCriteria
+	CriteriaWeights []float64  // [criteria]
+	CriteriaAfter   []int      // [criteria], the criterion before it that each depends on, −1 for none
 }
 
 // Options are the knobs of all algorithms, as the section credit of a spec has them. An

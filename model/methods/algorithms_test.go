@@ -96,6 +96,9 @@ func TestAlgorithmsReadWhatTheTableSays(t *testing.T) {
 			if !a.ReadsParts {
 				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.Parts, in.PartWeights = nil, nil }))
 			}
+			if !a.ReadsCriteria {
+				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.Criteria, in.CriteriaWeights, in.CriteriaAfter = nil, nil, nil }))
+			}
 			if !a.ReadsEntropies {
 				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.Entropies = nil }))
 			}

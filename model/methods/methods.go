@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/methods/agentprm"
 	"github.com/reprise-rl/reprise/model/methods/blockwise"
+	"github.com/reprise-rl/reprise/model/methods/checklist"
 	"github.com/reprise-rl/reprise/model/methods/drmas"
 	"github.com/reprise-rl/reprise/model/methods/empg"
 	"github.com/reprise-rl/reprise/model/methods/entropy"
@@ -52,6 +53,7 @@ var Algorithms = []credit.Algorithm{
 	istar.Entry,
 	agentprm.Entry,
 	hiper.Entry,
+	checklist.Entry,
 }
 
 // Searches are all ways in which a rollout searches, in the order in which the spec lists them.

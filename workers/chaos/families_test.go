@@ -158,6 +158,8 @@ var families = []*family{
 	}},
 	{name: "rewards", scale: onLake, full: true, methods: []method{
 		{preset: "reward-progress", kills: inUpdate},
+		// The credit reads criteria that another worker's Select wrote.
+		{preset: "checklist", change: map[string]any{"rollout.turns": 2, "rollout.max_new_tokens": 12}, kills: []string{"Select#1/written/1", "Update#1/inside/1"}},
 		{preset: "reward-checklist", kills: []string{"Select#1/written/1", "Find/begin/1"}},
 		{preset: "reward-gamed", kills: inScore},
 	}},

@@ -34,8 +34,9 @@ type checkFlags struct {
 	model     string
 	spec      string
 	judged    bool // a judge is checked
-	// components and episodes are a judge's.
+	// components, level and episodes are a judge's.
 	components string
+	level      string
 	episodes   string
 	instances  int
 	timeout    time.Duration
@@ -62,7 +63,7 @@ names the run's spec, whose options, protocol, turns and lengths then count too.
 With --judge NAME is a judge. It is asked about made-up episodes, or those of --episodes: whether each
 gets a verdict with all components, finite and in bounds, how the values lie, and whether they are the same again, one by one
 and from another process. A judge may answer otherwise each time, as a language model does: the check says so.
---spec or --components says which components a run asks for.
+--spec or --components says which components a run asks for, and --level turn that it asks for a number for each turn.
 
 The processes get PATH, HOME and a few more of this program's environment variables, and
 PYTHONHASHSEED, which differs between the two. docs/own-environments.md has the protocol, and the
@@ -80,7 +81,7 @@ Python package reprise-env (pip install ./envs/foreign/python), which speaks it.
 				return errors.New("--spec names the model too: leave --model out")
 			}
 			if !f.judged {
-				for _, name := range []string{"components", "episodes"} {
+				for _, name := range []string{"components", "level", "episodes"} {
 					if cmd.Flags().Changed(name) {
 						return fmt.Errorf("--%s is for a judge: add --judge", name)
 					}
@@ -104,6 +105,7 @@ Python package reprise-env (pip install ./envs/foreign/python), which speaks it.
 	cmd.Flags().StringVar(&f.spec, "spec", "", "the spec of the run that the environment is checked for: `FILE`, or - for standard input")
 	cmd.Flags().BoolVar(&f.judged, "judge", false, "NAME is a judge: check its verdicts")
 	cmd.Flags().StringVar(&f.components, "components", "", `a judge's components with their weights, as in a spec (default "score 1")`)
+	cmd.Flags().StringVar(&f.level, "level", "", "what a judge gives a number for: episode or turn, as in a spec (default episode)")
 	cmd.Flags().StringVar(&f.episodes, "episodes", "", "`FILE` of episodes for a judge, one JSON object a line, as EnvScore has them (default: made-up ones)")
 	cmd.Flags().IntVar(&f.instances, "instances", 16, fmt.Sprintf("how many instances are played, 1 to %d", foreign.MaxEpisodes))
 	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long an answer may take")

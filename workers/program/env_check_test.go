@@ -107,6 +107,10 @@ func TestEnvCheckJudge(t *testing.T) {
 	require.NoError(t, err, out)
 	require.Contains(t, out, "ok      component polite (-0.2 to 1, mean 0.1875)")
 
+	out, _, err = runEnv(t, "", "check", "--judge", "judge", "--env-process", process, "--level", "turn")
+	require.NoError(t, err, out)
+	require.Contains(t, out, "ok      component score (-0.1 to 1, mean 0.15 of 10 turns)")
+
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -119,6 +123,11 @@ func TestEnvCheckJudge(t *testing.T) {
 	require.NoError(t, err, out)
 	require.Contains(t, out, `{"part":"component kind","note":"0.5 to 0.5, mean 0.5"}`)
 
+	turns := file("turns.json", `{"environment":{"name":"bandit"},"rewards":[{"name":"foreign","options":{"name":"judge","components":"kind 1","level":"turn"}}]}`)
+	out, _, err = runEnv(t, "", "check", "--judge", "judge", "--env-process", process, "--episodes", episodes, "--spec", turns, "--json")
+	require.NoError(t, err, out)
+	require.Contains(t, out, `{"part":"component kind","note":"1 to 1, mean 1 of 1 turns"}`)
+
 	out, _, err = runEnv(t, "", "check", "--judge", "judge", "--env-process", "judge="+standinScript(t, standin.Lie))
 	require.EqualError(t, err, `judge "judge": 1 of 1 parts of the check failed`)
 	require.Contains(t, out, "episodes[0].components.score: found nothing")
@@ -128,6 +137,7 @@ func TestEnvCheckJudge(t *testing.T) {
 		want string
 	}{
 		{[]string{"--components", "score"}, "components: found \"score\""},
+		{[]string{"--level", "step"}, "level: found \"step\""},
 		{[]string{"--options", "{"}, "--options: they are not JSON"},
 		{[]string{"--model", "starter"}, "--model is for an environment"},
 		{[]string{"--spec", file("other.json", `{"environment":{"name":"bandit"}}`)}, `no reward foreign whose option name is "judge"`},

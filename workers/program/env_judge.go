@@ -40,7 +40,7 @@ func (f *checkFlags) checkJudge(cmd *cobra.Command, name string) error {
 	}
 	defer end()
 	of := func(call foreign.Call) foreign.Judge {
-		return foreign.Judge{Name: name, Options: judge.Options, Components: judge.Components, Call: call}
+		return foreign.Judge{Name: name, Options: judge.Options, Components: judge.Components, ByTurn: judge.ByTurn, Call: call}
 	}
 	return f.report(cmd, "judge", name, func(report func(foreign.Finding)) ([]foreign.Finding, error) {
 		return foreign.CheckJudge(cmd.Context(), of(calls[0]), of(calls[1]), foreign.JudgeCheck{
@@ -55,6 +55,9 @@ func (f *checkFlags) judge(in io.Reader, name string) (*rewards.Judge, error) {
 		options := map[string]any{"name": name}
 		if f.components != "" {
 			options["components"] = f.components
+		}
+		if f.level != "" {
+			options["level"] = f.level
 		}
 		if f.options != "" {
 			if !json.Valid([]byte(f.options)) {

@@ -43,6 +43,9 @@ func (c Credit) Values() int { return max(c.algorithm().Values, 1) }
 // BySubgoals reports whether the algorithm reads what the policy says of its subgoals.
 func (c Credit) BySubgoals() bool { return c.algorithm().BySubgoals }
 
+// ReadsCriteria reports whether the algorithm reads criteria by turn, which only some rewards have.
+func (c Credit) ReadsCriteria() bool { return c.algorithm().ReadsCriteria }
+
 // Promises reports whether the critic learns chances of success.
 func (c Credit) Promises() bool { return c.algorithm().Promises }
 
@@ -74,6 +77,9 @@ func withPRM() []string {
 }
 
 // bySubgoals are those that read what the policy says of its subgoals.
+func withCriteria() []string {
+	return algorithms(func(a credit.Algorithm) bool { return a.ReadsCriteria })
+}
 func bySubgoals() []string { return algorithms(func(a credit.Algorithm) bool { return a.BySubgoals }) }
 
 func anyAlgorithm(credit.Algorithm) bool { return true }

@@ -317,6 +317,17 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"rollout":{"protocol":"vagen"}`, `"rollout":{"think":false}`},
 		[]string{`"rollout":{"protocol":"vagen","think":false}`},
 	},
+	"credit.algorithm rewards update.kl_in": {
+		[]string{
+			`"rewards":[{"name":"checklist"}],"credit":{"algorithm":"checklist"}`,
+			`"rewards":[{"name":"length"},{"name":"foreign","options":{"name":"judge","level":"turn"}}],"credit":{"algorithm":"checklist"},"update":{"kl_in":"loss"}`,
+		},
+		[]string{
+			`"credit":{"algorithm":"checklist"}`, `"rewards":[{"name":"length"}],"credit":{"algorithm":"checklist"}`,
+			`"rewards":[{"name":"foreign","options":{"name":"judge"}}],"credit":{"algorithm":"checklist"}`,
+			`"rewards":[{"name":"checklist"}],"credit":{"algorithm":"checklist"},"update":{"kl_in":"reward"}`,
+		},
+	},
 	"credit.algorithm rollout.subgoals": {
 		[]string{`"policy":{"from":"starter","starter":{"tokenizer":2}},"rollout":{"subgoals":true},"credit":{"algorithm":"hiper"}`},
 		[]string{`"credit":{"algorithm":"hiper"}`},

@@ -15,6 +15,17 @@ func (t Train) Judged() bool {
 	return slices.ContainsFunc(t.Rewards, func(r Reward) bool { return r.Name == Foreign })
 }
 
+// Checklist is the name of the reward whose criteria are rules.
+const Checklist = "checklist"
+
+// hasCriteria reports whether a reward says of each turn which criteria hold: a checklist, or a judge by turn.
+func (r Reward) hasCriteria() bool {
+	var options struct {
+		Level string `json:"level"`
+	}
+	return r.Name == Checklist || r.Name == Foreign && json.Unmarshal(r.Options, &options) == nil && options.Level == "turn"
+}
+
 // judgeSeconds is how long the spec lets a judge take for one call; 0 without a judge, or where the
 // spec leaves it open.
 func (t Train) judgeSeconds() int {

@@ -2,12 +2,13 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/reprise-rl/reprise/infra/strict"
 )
 
-// secondRelations are the rules between other fields and a second network, and the subgoals that one
-// reads, and a reference that is replaced.
+// secondRelations are the rules between other fields and a second network, and the subgoals and the criteria
+// that an algorithm reads, and a reference that is replaced.
 func secondRelations() []relation {
 	return []relation{
 		{
@@ -24,6 +25,19 @@ func secondRelations() []relation {
 			doc:   "rollout.subgoals is true if credit.algorithm is " + listed(bySubgoals(), "or") + ", which reads them.",
 			broken: func(t Train) (bool, string, string) {
 				return t.Credit.BySubgoals() && !t.Rollout.Subgoals, strict.Quote(t.Credit.Algorithm), "rollout.subgoals true beside it, or an algorithm that reads no subgoals"
+			},
+		},
+		{
+			paths: []string{"credit.algorithm", "rewards", "update.kl_in"},
+			doc: "If credit.algorithm is " + listed(withCriteria(), "or") + ", rewards has criteria by turn (the module checklist, or foreign with its option level: turn), " +
+				"and update.kl_in is none or loss: the criteria alone are read, and the distance is none.",
+			broken: func(t Train) (bool, string, string) {
+				found := strict.Quote(t.Credit.Algorithm)
+				if t.Update.KLIn == KLReward {
+					found += " with update.kl_in " + KLReward
+				}
+				return t.Credit.ReadsCriteria() && (t.Update.KLIn == KLReward || !slices.ContainsFunc(t.Rewards, Reward.hasCriteria)), found,
+					`a reward checklist, or foreign with the option level "turn", beside it, and update.kl_in none or loss; or an algorithm that reads no criteria`
 			},
 		},
 		{

@@ -73,7 +73,15 @@ func batch(t *testing.T) credit.Input {
 		Parts:     [][]float64{{1, 1}, {1, 0}, {0, 0}, {0, 1}, {-1, 0}, {1, 0}, {0, 2}, {1, 1}}, PartWeights: []float64{0.5, 2},
 		Entropies: [][]float64{{0.5, 1}, {0, 1.5}, {2, 1}, {0.5}, {1, 0, 2}, {1.5, 0.5}, {}, {1}},
 		Invalid:   [][]bool{{false, true}, {false, false}, {false, false}, {false}, {true, false, false}, {false, false}, {}, {false}},
-		Cut:       []bool{false, false, false, false, false, true, false, true},
+		// The second depends on the first. Row 0 meets both in its first turn, row 4 one after the other, row 2
+		// the second alone, which does not count.
+		Criteria: [][][]bool{
+			{{true, true, false}, {false, false, false}}, {{false, false, true}, {true, false, false}}, {{false, true, false}, {false, true, true}},
+			{{true, false, true}}, {{true, false, false}, {false, false, false}, {false, true, true}}, {{false, false, false}, {true, false, false}},
+			{}, {{true, true, true}},
+		},
+		CriteriaWeights: []float64{0.5, 0.25, 2}, CriteriaAfter: []int{-1, 0, -1},
+		Cut: []bool{false, false, false, false, false, true, false, true},
 		// In the middle of its turn, at its end, twice in a row, without a subgoal; kept, changed without a
 		// switch, and switched.
 		Subgoals: [][]credit.Subgoal{

@@ -20,14 +20,15 @@ var (
 		NormalizeByStd: true, Epsilon: 0.1, Floor: 2, Gamma: 0.9, Lambda: 0.8, TurnGamma: 0.95, TurnLambda: 0.7,
 		ValueAt: credit.LastPromptToken, RewardAt: credit.AtTurns, Whiten: true, BaselineRate: 0.5, StepWeight: 0.6, Own: option.Values{
 			"over_turns": true, "beta": 0.5, "segment_lambda": 0.9, "keep_reward": -0.3, "changed_reward": -0.2, "invalid_penalty": 0.1, "bootstrap": true,
-			"entropy_gain": 0.5, "future_gain": 2.0, "clarity": 0.3,
+			"entropy_gain": 0.5, "future_gain": 2.0, "clarity": 0.3, "least_holders": 2,
 		},
 	}
 	OtherOptions = credit.Options{
 		NormalizeByStd: false, Epsilon: 0.2, Floor: 3, Gamma: 0.8, Lambda: 0.7, TurnGamma: 0.9, TurnLambda: 0.6,
 		ValueAt: credit.FinalToken, RewardAt: credit.AtEnd, Whiten: false, BaselineRate: 1, StepWeight: 0.5, Own: option.Values{
 			"trees_alone": true, "beta": 0.7, "code_form": true, "segment_lambda": 0.5, "keep_reward": -0.6, "keep_shared": true, "changed_reward": -0.5,
-			"invalid_penalty": 0.4, "entropy_gain": 0.7, "future_gain": 3.0, "clarity": 0.2,
+			"invalid_penalty": 0.4, "entropy_gain": 0.7, "future_gain": 3.0, "clarity": 0.2, "criteria_level": "turn",
+			"least_holders": 4,
 		},
 	}
 )
@@ -124,7 +125,14 @@ func Rollout(t *testing.T, o credit.Options) credit.Input {
 			invalid[row] = append(invalid[row], (row+k)%4 == 0)
 		}
 	}
+	criteria := make([][][]bool, len(e.Returns))
+	for row, turns := range e.Turns {
+		for k := range turns {
+			criteria[row] = append(criteria[row], []bool{(row+k)%3 == 0, (row+2*k)%2 == 1, (row*k)%4 == 1})
+		}
+	}
 	return credit.Input{
+		Criteria: criteria, CriteriaWeights: []float64{0.5, 0.3, 0.2}, CriteriaAfter: []int{-1, 0, -1},
 		Subgoals: subgoals, Invalid: invalid, Cut: cut, Successes: successes, Actions: actions, PRM: prm, Old: old,
 		Trees: trees, Branches: branches, Parts: parts, PartWeights: []float64{1, 0.3}, Entropies: entropies,
 		Returns: e.Returns, Rewards: e.Rewards, Tokens: tokens, Values: e.Values, Groups: e.Groups, Keys: e.Keys,

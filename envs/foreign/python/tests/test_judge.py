@@ -5,12 +5,15 @@ import unittest
 from contextlib import redirect_stderr
 
 from reprise_env import Judge, Verdict, _judge, _main
+from reprise_env._errors import Wrong
 
 
-def score(judge, *replies, components=("score",), options=None):
-    episodes = [{"id": str(n), "turns": [{"reply": reply}]} for n, reply in enumerate(replies)]
+def score(judge, *replies, components=("score",), options=None, level=None):
+    """Asks about episodes of one turn each or, where a reply is a tuple, of several."""
+    episodes = [{"id": str(n), "turns": [{"reply": r} for r in ([reply] if isinstance(reply, str) else reply)]} for n, reply in enumerate(replies)]
+    asked = {"options": options or {}, "components": list(components), "episodes": episodes, **({"level": level} if level else {})}
     with redirect_stderr(io.StringIO()):
-        return _main.answer(_judge.Judges(judge), "EnvScore", {"options": options or {}, "components": list(components), "episodes": episodes})
+        return _main.answer(_judge.Judges(judge), "EnvScore", asked)
 
 
 class Length(Judge):
@@ -53,6 +56,39 @@ class Verdicts(unittest.TestCase):
             told = score(Bad, "x", "y")["episodes"]
             self.assertEqual(told[0]["components"], {"score": 1})
             self.assertRegex(told[1]["error"]["message"], named)
+
+    def test_by_turn(self):
+        class Turns(Judge):
+            model = "turns"
+
+            def score_turns(self, episode):
+                turns = episode["turns"]
+                first = [k == 0 for k in range(len(turns))]
+                return Verdict({"long": [len(turn["reply"]) for turn in turns], "first": first[:2]}, "why")
+        told = score(Turns, ("a", "bcd"), "ef", components=("long", "first"), level="turn")["episodes"]
+        self.assertEqual(told[0]["components"], {"long": [1, 3], "first": [1, 0]})
+        self.assertEqual(told[1]["components"], {"long": [2], "first": [1]})
+        told = score(Turns, ("a", "b", "c"), components=("long", "first"), level="turn")["episodes"]
+        self.assertRegex(told[0]["error"]["message"], "the component 'first' of .*want a list of 3 numbers, one for each turn")
+        told = score(Turns, "a", components=("long", "first"))["episodes"]
+        self.assertRegex(told[0]["error"]["message"], r"Turns has no score\(self, episode\), which a reward of level episode calls")
+        told = score(Length, "a", level="turn")["episodes"]
+        self.assertRegex(told[0]["error"]["message"], r"Length has no score_turns\(self, episode\), which a reward of level turn calls")
+        with self.assertRaisesRegex(Wrong, "level is 'step', want episode or turn"):
+            score(Turns, "a", level="step")
+
+    def test_by_turn_alone(self):
+        """The list of the only component stands for itself."""
+        for returned, want in [([0.5, 1], [0.5, 1]), ((1, 2), [1, 2]), ([1], None), ([1, 2, 3], None), (1, None), ("12", None),
+                               ([1, float("nan")], None), ([1, "2x"], None), ([1, None], None), ([1, 1e7], None)]:
+            class Alone(Length):
+                def score_turns(self, episode):
+                    return returned
+            told = score(Alone, ("a", "b"), level="turn")["episodes"][0]
+            if want is None:
+                self.assertRegex(told["error"]["message"], "the component 'score' of ")
+            else:
+                self.assertEqual(told["components"], {"score": want})
 
     def test_tries(self):
         class Late(Length):

@@ -12,8 +12,8 @@ from ._errors import Busy, Wrong, report, where
 class Verdict(NamedTuple):
     """What a judge says of an episode."""
 
-    components: Mapping[str, float]
-    """A number for each component that the reward asks for, by its name."""
+    components: Mapping[str, Any]
+    """A number for each component that the reward asks for, by its name; from score_turns a list of numbers, one for each turn."""
     verdict: str = ""
     """A text that explains them."""
     raw: str = ""
@@ -37,7 +37,15 @@ class Judge:
 
         An exception is no verdict, and no verdict is not a score of 0.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no score(self, episode)")
+        raise NotImplementedError(f"{type(self).__name__} has no score(self, episode), which a reward of level episode calls")
+
+    def score_turns(self, episode: Mapping[str, Any]) -> Any:
+        """Judges the turns of an episode, for a reward whose option level is turn.
+
+        It returns what score returns, with a list of numbers, one for each turn in the order of episode["turns"], in the place of
+        each number.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no score_turns(self, episode), which a reward of level turn calls")
 
 
 class Judges:
@@ -59,30 +67,35 @@ class Judges:
         if not judge.model:
             raise Wrong(f"{type(judge).__name__} has no model, want the name of what judges")
         prompt = judge.prompt and hashlib.sha256(judge.prompt.encode()).hexdigest()
+        level = asked.get("level", "episode")
+        if level not in ("episode", "turn"):
+            raise Wrong(f"level is {level!r:.100}, want episode or turn")
         episodes = []
-        for episode in threads.map(lambda e: self._judged(judge, e, asked["components"]), asked["episodes"]):
+        for episode in threads.map(lambda e: self._judged(judge, e, asked["components"], level == "turn"), asked["episodes"]):
             episodes.append(episode)
             alive()
         return {"model": _values.text(judge.model, "model", 200), "prompt": prompt, "episodes": episodes}
 
     @staticmethod
-    def _judged(judge, episode, names):
+    def _judged(judge, episode, names, by_turn):
         for left in range(max(1, judge.tries) - 1, -1, -1):
             try:
-                return {"id": episode["id"], **_verdict(judge, episode, names)}
+                return {"id": episode["id"], **_verdict(judge, episode, names, by_turn)}
             except (Exception, SystemExit) as e:
                 if left == 0 or isinstance(e, Busy):
                     return {"id": episode["id"], "error": report(e)}
 
 
-def _verdict(judge, episode, names):
-    said, place = judge.score(episode), where(judge.score)
+def _verdict(judge, episode, names, by_turn):
+    score = judge.score_turns if by_turn else judge.score
+    said, place = score(episode), where(score)
     if not isinstance(said, (Verdict, Mapping)) and len(names) == 1:
         said = {names[0]: said}
     if not isinstance(said, Verdict):
         said = Verdict(said)
     if not isinstance(said.components, Mapping) or set(said.components) != set(names):
         raise Wrong(f"{place} returned the components {said.components!r:.200}, want a number for each of {names}")
-    values = {name: _values.number(said.components[name], f"the component {name!r} of {place}") for name in names}
+    read = (lambda value, name: _values.numbers(value, name, len(episode["turns"]))) if by_turn else _values.number
+    values = {name: read(said.components[name], f"the component {name!r} of {place}") for name in names}
     texts = {key: value.encode("utf-8", "replace").decode() for key, value in (("verdict", said.verdict), ("raw", said.raw))}
     return {"components": values, **texts}

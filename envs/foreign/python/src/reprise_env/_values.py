@@ -34,6 +34,13 @@ def number(value, name):
     return value
 
 
+def numbers(value, name, turns):
+    """A list of finite numbers, one for each of so many turns."""
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__") or not hasattr(value, "__len__") or len(value) != turns:
+        raise Wrong(f"{name} is {value!r:.100}, want a list of {turns} numbers, one for each turn")
+    return [number(v, f"{name}, turn {k + 1},") for k, v in enumerate(value)]
+
+
 def integer(value, name, least, most):
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise Wrong(f"{name} is {value!r:.100}, want an integer from {least} to {most}")
