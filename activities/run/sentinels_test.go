@@ -75,6 +75,8 @@ var inside = map[string]string{
 	"mcp.ErrExited": "asked again, then activities.ErrEnvironment", "mcp.ErrUnknown": "activities.ErrEnvironment",
 	"starlark.ErrStart": "asked again, then activities.ErrEnvironment", "starlark.ErrEnded": "asked again, then activities.ErrEnvironment",
 	"starlark.ErrProtocol": "asked again, then activities.ErrEnvironment", "starlark.ErrClosed": "a worker that stops",
+	"completions.ErrCompletion": "no worker starts this server yet", "completions.ErrEpisode": "no worker starts this server yet",
+	"completions.ErrAnswered": "no worker starts this server yet", "completions.ErrStopped": "no worker starts this server yet",
 	"tokenizer.ErrMessages": "a defect", "tokenizer.ErrTools": "wrapped with ErrModelInvalid",
 	"foreign.ErrBroken": "activities.ErrEnvironmentBroke", "foreign.ErrAnswer": "activities.ErrEnvironment", "foreign.ErrOther": "activities.ErrEnvironment",
 	"foreign.ErrChain": "activities.ErrEnvironment", "foreign.ErrVersion": "activities.ErrEnvironment", "foreign.ErrDrift": "activities.ErrEnvironment",

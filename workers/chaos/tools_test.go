@@ -22,11 +22,10 @@ import (
 // file in which it writes down each call follow.
 const serveTools = "serve-tools"
 
-// toolServer answers a text backwards. With the fault Stuck its first process never answers its third call, and leaves its number in the
-// marker file.
+// toolServer answers a text backwards. With the fault Stuck its first process never answers its first call, and leaves its
+// number in the marker file.
 func toolServer(fault, marker, log string) error {
 	s := sdk.NewServer(&sdk.Implementation{Name: "stand-in", Version: "1"}, nil)
-	made := 0
 	sdk.AddTool(s, &sdk.Tool{Name: "backwards", Description: "Says a text backwards."},
 		func(ctx context.Context, _ *sdk.CallToolRequest, a struct {
 			Text string `json:"text"`
@@ -42,13 +41,11 @@ func toolServer(fault, marker, log string) error {
 				return nil, nil, err
 			}
 			if _, err := os.Stat(marker); fault == standin.Stuck && os.IsNotExist(err) {
-				if made++; made > 2 {
-					if err := os.WriteFile(marker, []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
-						return nil, nil, err
-					}
-					<-ctx.Done()
-					return nil, nil, ctx.Err()
+				if err := os.WriteFile(marker, []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+					return nil, nil, err
 				}
+				<-ctx.Done()
+				return nil, nil, ctx.Err()
 			}
 			runes := []rune(a.Text)
 			slices.Reverse(runes)
