@@ -66,6 +66,6 @@ var (
 	// ErrEnvironmentBroke is a foreign environment that broke in too many episodes. Nothing of the turn is
 	// stored, so that a fixed one is asked again.
 	ErrEnvironmentBroke = errors.New("the environment must be fixed")
-	// ErrNotServed is a foreign environment that this worker does not serve; another one may.
-	ErrNotServed = errors.New("no environment of this name is served by this worker")
+	// ErrNotServed is a foreign environment, a judge or a server of tools that this worker does not serve; another one may.
+	ErrNotServed = errors.New("this worker serves nothing of this name")
 )

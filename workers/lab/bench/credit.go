@@ -103,10 +103,11 @@ func newRollout() *rollout {
 
 // addRead adds what only some algorithms read: two parts of the reward, the entropies of turns,
 // two roles that take turns, trees of three whose second and third row are branches, and successes,
-// actions, a process reward model's log-probs and subgoals.
+// actions, a process reward model's log-probs, subgoals and criteria.
 func (r *rollout) addRead() {
 	numbers := draw.Address{Seed: 2, Purpose: draw.Sample}.Rand()
 	r.PartWeights = []float64{1, 0.5}
+	r.CriteriaWeights, r.CriteriaAfter = []float64{0.5, 0.3, 0.2}, []int{-1, 0, -1}
 	r.Old = r.logProbs
 	for row, length := range r.Lengths {
 		r.three = append(r.three, normal(numbers, 3*length))
@@ -123,6 +124,11 @@ func (r *rollout) addRead() {
 	}
 	for row := range r.Rewards {
 		r.Trees, r.Branches = append(r.Trees, row/3), append(r.Branches, row%3 > 0)
+		held := make([][]bool, creditTurns)
+		for k := range held {
+			held[k] = []bool{(row+k)%3 == 0, (row+k)%2 == 0, k > 0}
+		}
+		r.Criteria = append(r.Criteria, held)
 		r.Parts = append(r.Parts, normal(numbers, len(r.PartWeights)))
 		var entropies []float64
 		var agents []string
