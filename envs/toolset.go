@@ -83,11 +83,7 @@ func (t *Toolset) tooMany(n int) string {
 func (t *Toolset) brief() string {
 	var lines []string
 	for _, tool := range t.told {
-		arguments, err := calls.Example(tool)
-		if err != nil {
-			panic(fmt.Sprintf("envs: tool %s: %v", tool.Name, err)) // its parameters were checked
-		}
-		lines = append(lines, t.Form.Write([]calls.Call{{Name: tool.Name, Arguments: arguments}}))
+		lines = append(lines, t.Form.Write([]calls.Call{{Name: tool.Name, Arguments: calls.Example(tool)}}))
 	}
 	return "Call a tool: " + strings.Join(lines, " or ")
 }

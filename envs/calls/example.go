@@ -2,42 +2,49 @@ package calls
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
 
-// Example gives arguments that show how a tool is called: its required fields, with "…" in the place of texts.
-func Example(tool chat.Tool) (json.RawMessage, error) {
+// Example gives arguments that show how a tool is called: its required fields, with "…" in the place of texts and of
+// whatever its schema does not say plainly.
+func Example(tool chat.Tool) json.RawMessage {
 	var schema struct {
-		Properties map[string]struct {
-			Type any   `json:"type"`
-			Enum []any `json:"enum"`
-		} `json:"properties"`
-		Required []string `json:"required"`
+		Properties map[string]json.RawMessage `json:"properties"`
+		Required   []string                   `json:"required"`
 	}
-	if len(tool.Parameters) > 0 {
-		if err := json.Unmarshal(tool.Parameters, &schema); err != nil {
-			return nil, fmt.Errorf("parameters of tool %s: %w", tool.Name, err)
-		}
-	}
+	_ = json.Unmarshal(tool.Parameters, &schema) // what cannot be read shows no fields
 	arguments := map[string]any{}
 	for _, name := range schema.Required {
-		p := schema.Properties[name]
-		switch {
-		case len(p.Enum) > 0:
-			arguments[name] = p.Enum[0]
-		case p.Type == "integer" || p.Type == "number":
-			arguments[name] = 1
-		case p.Type == "boolean":
-			arguments[name] = true
-		case p.Type == "array":
-			arguments[name] = []any{}
-		case p.Type == "object":
-			arguments[name] = map[string]any{}
-		default:
-			arguments[name] = "…"
-		}
+		arguments[name] = exampleOf(schema.Properties[name])
 	}
-	return Canonical(encode(arguments))
+	canonical, err := Canonical(encode(arguments))
+	if err != nil { // an enum's value that is deeper than arguments may be
+		return json.RawMessage("{}")
+	}
+	return canonical
+}
+
+func exampleOf(property json.RawMessage) any {
+	var p struct {
+		Type any   `json:"type"`
+		Enum []any `json:"enum"`
+	}
+	if json.Unmarshal(property, &p) != nil {
+		return "…"
+	}
+	if len(p.Enum) > 0 {
+		return p.Enum[0]
+	}
+	switch p.Type {
+	case "integer", "number":
+		return 1
+	case "boolean":
+		return true
+	case "array":
+		return []any{}
+	case "object":
+		return map[string]any{}
+	}
+	return "…"
 }
