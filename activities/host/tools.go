@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -226,6 +227,7 @@ func (h *Host) askTool(ctx context.Context, q ToolAsked) (envs.ToolAnswer, error
 	var last error
 	for range askTries {
 		answer, err := asker.Ask(ctx, q)
+		answer.Text = strings.ToValidUTF8(answer.Text, "\uFFFD") // what is stored and encoded
 		if err == nil || ctx.Err() != nil || errors.Is(err, activities.ErrNotServed) {
 			return answer, err
 		}

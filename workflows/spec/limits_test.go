@@ -370,6 +370,10 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 			`"environment":{"name":"bandit","tools":[{"name":"calculator"}]},"rollout":{"subgoals":true},"policy":{"starter":{"tokenizer":2}}`,
 		},
 	},
+	"environment.tools limits.activity_seconds": {
+		[]string{`"environment":{"name":"bandit","tools":[{"name":"mcp","options":{"seconds":30}}]},"limits":{"activity_seconds":30}`},
+		[]string{`"environment":{"name":"bandit","tools":[{"name":"calculator"},{"name":"mcp","options":{"seconds":30.5}}]},"limits":{"activity_seconds":30}`},
+	},
 	"rollout.context rollout.context_turns rollout.keep_values rollout.search": {
 		[]string{`"rollout":{"context":[{"keep_last":2,"cut_observations":0}]}`, `"rollout":{"context_turns":2}`, `"rollout":{"keep_values":true}`},
 		[]string{

@@ -123,4 +123,27 @@ var toolRelations = []relation{
 			return found != "", found, allowed
 		},
 	},
+	{
+		paths: []string{"environment.tools", "limits.activity_seconds"},
+		doc:   "A tool's option seconds, how long a call may take, is at most limits.activity_seconds.",
+		broken: func(t Train) (bool, string, string) {
+			longest := t.Environment.toolSeconds()
+			return longest > float64(t.Limits.ActivitySeconds), formatNumber(longest) + " seconds",
+				fmt.Sprintf("at most %d seconds for a call, as limits.activity_seconds", t.Limits.ActivitySeconds)
+		},
+	},
+}
+
+// toolSeconds is the longest time that a tool's options let a call take; 0 where they say nothing.
+func (e Environment) toolSeconds() float64 {
+	longest := 0.0
+	for _, tool := range e.Tools {
+		var options struct {
+			Seconds float64 `json:"seconds"`
+		}
+		if json.Unmarshal(tool.Options, &options) == nil {
+			longest = max(longest, options.Seconds)
+		}
+	}
+	return longest
 }
