@@ -102,6 +102,11 @@ func (p Protocol) WindowIDs(tok Tokenizer, env Environment, instance, chance dra
 // token comes first. (A stop text may have ended the sample, or the length limit cut it, or
 // it ended with another end-of-text token.)
 func (p Protocol) ContinueIDs(tok Tokenizer, env Environment, episode Episode, next NextTurn, sampled []int32) ([]int32, error) {
+	return p.continueIDs(tok, env, episode, next, sampled, -1)
+}
+
+// continueIDs is ContinueIDs with at most so many tokens of each message; −1 is all.
+func (p Protocol) continueIDs(tok Tokenizer, env Environment, episode Episode, next NextTurn, sampled []int32, limit int) ([]int32, error) {
 	closing, err := tok.Closing()
 	if err != nil {
 		return nil, fmt.Errorf("continue after turn %d: %w", next.Number-1, err)
@@ -111,11 +116,8 @@ func (p Protocol) ContinueIDs(tok Tokenizer, env Environment, episode Episode, n
 		ids = append(ids, closing)
 	}
 	messages := p.messages(env, episode, next)
-	if next.limited {
-		err = shorten(tok, messages, next.limit)
-	}
 	var more []int32
-	if err == nil {
+	if err = shorten(tok, messages, limit); err == nil {
 		more, err = tok.ContinuationOf(messages)
 	}
 	if err != nil {

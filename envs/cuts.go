@@ -53,9 +53,7 @@ func (p Protocol) cutIDs(tok Tokenizer, env Environment, instance, chance draw.A
 		if err != nil {
 			return nil, err
 		}
-		next := played[i].After(i+1, t.Results)
-		next.limit, next.limited = p.limit(len(turns)-1-i), true
-		more, err := p.ContinueIDs(tok, env, episode, next, t.Sampled)
+		more, err := p.continueIDs(tok, env, episode, played[i].After(i+1, t.Results), t.Sampled, p.limit(len(turns)-1-i))
 		if err != nil {
 			return nil, err
 		}
@@ -66,10 +64,10 @@ func (p Protocol) cutIDs(tok Tokenizer, env Environment, instance, chance draw.A
 
 // shorten cuts the messages of a turn to so many tokens each; −1 leaves them.
 func shorten(tok Tokenizer, messages []chat.Message, tokens int) error {
+	if tokens < 0 {
+		return nil
+	}
 	for i, m := range messages {
-		if tokens < 0 {
-			return nil
-		}
 		text, err := cutText(tok, m.Content, tokens, func(text string) []chat.Message {
 			return []chat.Message{{Role: m.Role, Content: text}}
 		})

@@ -171,13 +171,6 @@ type Library interface {
 	Corpus() []Document
 }
 
-// Queried is implemented by episodes whose environment has a corpus. A warm start learns the form of searches from them.
-type Queried interface {
-	// Queries gives examples of what could be looked up in this state: the same number in every state, at least one, and
-	// without a hint of which helps.
-	Queries() []string
-}
-
 // Answered is implemented by episodes that are recordings of an environment elsewhere, which
 // says itself what of a reply it executed.
 type Answered interface {

@@ -81,7 +81,7 @@ func (p Protocol) First(env Environment, episode Episode) []chat.Message {
 func (p Protocol) begin(env Environment, episode Episode, turn, left int) []chat.Message {
 	switch {
 	case p.Tools != nil:
-		return p.toolsBegin(env, episode, turn, left)
+		return p.toolsBegin(env, episode, left)
 	case p.Templates != nil:
 		return p.templatesBegin(env, episode, turn, left)
 	case p.Wording == Ragen:
@@ -111,9 +111,9 @@ func (p Protocol) Next(env Environment, episode Episode, next NextTurn) string {
 	hidden := ok && reticent.HidesRewards()
 	switch {
 	case p.Tools != nil && hidden:
-		return p.toolsBlock(env, episode, next.Number, next.ActionsLeft)
+		return p.toolsBlock(env, episode, next.ActionsLeft)
 	case p.Tools != nil:
-		return "Reward: " + FormatReward(next.Reward) + "\n" + p.toolsBlock(env, episode, next.Number, next.ActionsLeft)
+		return "Reward: " + FormatReward(next.Reward) + "\n" + p.toolsBlock(env, episode, next.ActionsLeft)
 	case p.Templates != nil:
 		return p.templatesNext(episode, next, hidden)
 	case p.Wording == Hiper:
@@ -143,9 +143,6 @@ type NextTurn struct {
 	Results []string
 	// Acted says that the environment executed an action in the turn before: then its state is shown after the results.
 	Acted bool
-
-	limit   int // of the tokens of each message, if limited and not negative
-	limited bool
 }
 
 // block is a turn's number, state, actions left (if there is anything to

@@ -55,11 +55,24 @@ type SeveralTools interface {
 	Tools() []Tool
 }
 
-// Suggesting is implemented by tools that can give examples of arguments in an episode's state, without a hint of
-// which of them helps. A starter learns the form of calls from them.
+// Suggesting is implemented by tools that can give examples of arguments, without a hint of which of them helps. A warm
+// start teaches the form of calls with them.
 type Suggesting interface {
-	// Suggest gives JSON objects that fit the tool's Parameters, at least one.
-	Suggest(episode Episode) []json.RawMessage
+	// Suggest gives JSON objects that fit the tool's Parameters. read is what the policy has read before it calls: the state
+	// and the newest answers, in which the examples may be found.
+	Suggest(read string) []json.RawMessage
+}
+
+// Words are the words of a text without the marks around them.
+func Words(text string) []string {
+	var out []string
+	for _, word := range strings.Fields(text) {
+		word = strings.TrimSuffix(strings.Trim(word, ".,;:?!()[]<>\"'"), "'s")
+		if word != "" {
+			out = append(out, word)
+		}
+	}
+	return out
 }
 
 // ToolEntry is a kind of tool.

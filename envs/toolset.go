@@ -136,15 +136,15 @@ func (t *Toolset) AnyOutside() bool {
 	return slices.ContainsFunc(t.tools, func(tool Tool) bool { _, ok := tool.(OutsideTool); return ok })
 }
 
-// Suggestions are calls of the tools that suggest arguments in a state, in the order of the tools.
-func (t *Toolset) Suggestions(episode Episode) []calls.Call {
+// Suggestions are calls of the tools that suggest arguments to who has read a text, in the order of the tools.
+func (t *Toolset) Suggestions(read string) []calls.Call {
 	var out []calls.Call
 	for i, tool := range t.tools {
 		s, ok := tool.(Suggesting)
 		if !ok {
 			continue
 		}
-		for _, arguments := range s.Suggest(episode) {
+		for _, arguments := range s.Suggest(read) {
 			canonical, err := calls.Canonical(arguments)
 			if err != nil {
 				panic(fmt.Sprintf("envs: tool %s suggests %s: %v", t.told[i].Name, arguments, err))

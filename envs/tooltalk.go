@@ -11,7 +11,7 @@ import (
 )
 
 // toolsBegin gives the messages with which a context begins, where the policy may call tools.
-func (p Protocol) toolsBegin(env Environment, episode Episode, turn, left int) []chat.Message {
+func (p Protocol) toolsBegin(env Environment, episode Episode, left int) []chat.Message {
 	system := SystemMessage
 	switch {
 	case p.Tools.InTemplate:
@@ -29,14 +29,14 @@ func (p Protocol) toolsBegin(env Environment, episode Episode, turn, left int) [
 	if n := env.MaxActions(); n > 1 {
 		fmt.Fprintf(&s, "You have %d actions in all, at most %d a turn, separated by %s\n", n, env.MaxActionsPerTurn(), Separator)
 	}
-	s.WriteString(p.toolsBlock(env, episode, turn, left))
+	s.WriteString(p.toolsBlock(env, episode, left))
 	messages := []chat.Message{{Role: "system", Content: system}, {Role: "user", Content: s.String()}}
 	return slices.DeleteFunc(messages, func(m chat.Message) bool { return m.Content == "" })
 }
 
 // toolsBlock is a turn's state, actions left if there is anything to count, and the form of the reply. Turns have no
 // number: those of calls show no block.
-func (p Protocol) toolsBlock(env Environment, episode Episode, _, left int) string {
+func (p Protocol) toolsBlock(env Environment, episode Episode, left int) string {
 	text := episode.Observation() + "\n"
 	if env.MaxActions() > 1 {
 		text += fmt.Sprintf("Actions left: %d\n", left)
@@ -131,9 +131,8 @@ func (p Protocol) widestCut(tok Tokenizer, age, whole int) (int, error) {
 			messages = append([]chat.Message{p.Tools.Form.Result("")}, messages...)
 		}
 	}
-	mark := cutMark
 	for i := range messages {
-		messages[i].Content = mark
+		messages[i].Content = cutMark
 	}
 	frame, err := tok.ContinuationOf(joinUser(messages))
 	if err != nil {

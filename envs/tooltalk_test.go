@@ -208,7 +208,7 @@ func TestWidthsOfContextsWithTools(t *testing.T) {
 			require.LessOrEqual(t, len(ids), widths[turn-1], "turn %d", turn)
 			var said string
 			for range r.IntN(5) {
-				said += p.Tools.Form.Write([]calls.Call{calls.OfText(repeater{}.Describe(), "text", strings.Repeat("Nö", 1+r.IntN(9)))})
+				said += p.Tools.Form.Write([]calls.Call{{Name: "twice", Arguments: calls.OfText("text", strings.Repeat("Nö", 1+r.IntN(9)))}})
 			}
 			if r.IntN(3) == 0 {
 				said += "<answer> Left </answer>"

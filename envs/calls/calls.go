@@ -142,15 +142,24 @@ func write(b *bytes.Buffer, n strict.Node) error {
 	return nil
 }
 
-// encode is a value as JSON with no more escapes than JSON needs.
-func encode(v any) []byte {
+// JSON is a value as JSON without blanks, with no more escapes than JSON needs.
+func JSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic(fmt.Sprintf("calls: encode %v: %v", v, err)) // texts, and arguments that were JSON
+		return nil, err
 	}
-	return bytes.TrimRight(b.Bytes(), "\n")
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+// encode is JSON of texts, and of arguments that were JSON.
+func encode(v any) []byte {
+	b, err := JSON(v)
+	if err != nil {
+		panic(fmt.Sprintf("calls: encode %v: %v", v, err))
+	}
+	return b
 }
 
 // bars writes each "|" of a JSON text as an escape: it stands only in texts.

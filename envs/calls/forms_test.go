@@ -171,12 +171,12 @@ func TestDescribe(t *testing.T) {
 }
 
 func TestSearched(t *testing.T) {
-	tool, argument, ok := Searched([]chat.Tool{tools[2], tools[1], tools[0]})
+	tool, argument, ok := searched([]chat.Tool{tools[2], tools[1], tools[0]})
 	require.True(t, ok)
 	require.Equal(t, "search", tool.Name)
 	require.Equal(t, "query", argument)
 	number := chat.Tool{Name: "n", Parameters: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)}
-	_, _, ok = Searched([]chat.Tool{tools[1], number, {Name: "broken", Parameters: json.RawMessage(`{`)}, {Name: "none"}})
+	_, _, ok = searched([]chat.Tool{tools[1], number, {Name: "broken", Parameters: json.RawMessage(`{`)}, {Name: "none"}})
 	require.False(t, ok)
 
 	found, _ := search.Read("<search>a</search>", tools[1:])

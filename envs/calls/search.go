@@ -2,7 +2,6 @@ package calls
 
 import (
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -48,9 +47,9 @@ var search = Form{
 	},
 }
 
-// Searched is the tool that <search> calls, and the name of the argument that gets the query: the first tool with exactly
+// searched is the tool that <search> calls, and the name of the argument that gets the query: the first tool with exactly
 // one required argument, which is a text. It reports false if there is none.
-func Searched(tools []chat.Tool) (tool chat.Tool, argument string, ok bool) {
+func searched(tools []chat.Tool) (tool chat.Tool, argument string, ok bool) {
 	for _, t := range tools {
 		var schema struct {
 			Properties map[string]struct {
@@ -68,14 +67,9 @@ func Searched(tools []chat.Tool) (tool chat.Tool, argument string, ok bool) {
 	return chat.Tool{}, "", false
 }
 
-// OfText is a call of a tool whose one argument, by its name, is a text.
-func OfText(tool chat.Tool, argument, text string) Call {
-	return Call{Name: tool.Name, Arguments: queryArguments(argument, text)}
-}
-
 func readSearch(reply string, tools []chat.Tool) ([]Call, string) {
 	f, text := begin(reply, searchExample)
-	tool, argument, ok := Searched(tools)
+	tool, argument, ok := searched(tools)
 	for at := 0; ; {
 		tag, opening := nextTag(searchTag, text, at)
 		f.keep(text[at:opening])
@@ -109,7 +103,7 @@ func readSearch(reply string, tools []chat.Tool) ([]Call, string) {
 		case query == "":
 			reason = "the query is empty"
 		default:
-			c = Call{Name: tool.Name, Arguments: queryArguments(argument, query)}
+			c = Call{Name: tool.Name, Arguments: OfText(argument, query)}
 		}
 		if reason != "" {
 			c.Wrong = f.sentence(reason)
@@ -122,15 +116,6 @@ func readSearch(reply string, tools []chat.Tool) ([]Call, string) {
 			return f.result()
 		}
 	}
-}
-
-// queryArguments are the arguments of a query.
-func queryArguments(argument, query string) json.RawMessage {
-	object, err := Canonical(encode(map[string]string{argument: query}))
-	if err != nil {
-		panic(fmt.Sprintf("calls: arguments of a query: %v", err)) // one key and a text
-	}
-	return object
 }
 
 // queryOf is the first text among arguments.

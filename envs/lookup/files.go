@@ -23,10 +23,7 @@ const (
 	maxRows      = 1 << 20
 	maxQuestion  = 8192 // bytes
 	maxAnswers   = 64   // of a question
-	maxID        = 512  // bytes
-	maxTitle     = 4096
-	maxText      = 1 << 18
-	testShare    = 8 // one question of a file of so many is for tests
+	testShare    = 8    // one question of a file of so many is for tests
 	keptAtOnce   = 4
 	splitField   = "split"
 	questionFile = "a file of questions"
@@ -106,7 +103,7 @@ func (l *Lookup) load(table *envs.Options) {
 		if !ok {
 			return
 		}
-		corpus := corpora.get(readBy{digest: o.corpus.digest}, func() ([]envs.Document, error) { return readCorpus(content) })
+		corpus := corpora.get(readBy{digest: o.corpus.digest}, func() ([]envs.Document, error) { return rows.Documents(content) })
 		if corpus.err != nil {
 			table.WrongFile("corpus", o.corpus.path, corpus.err, corpusFile)
 			return
@@ -150,36 +147,6 @@ func open(table *envs.Options, option string, f *file, want string) ([]byte, boo
 	}
 	f.digest = digest
 	return content, true
-}
-
-// readCorpus reads documents. IDs are unique. Errors are a *rows.Error.
-func readCorpus(content []byte) ([]envs.Document, error) {
-	form := rows.Form{
-		Columns: []rows.Column{{Name: "id", Numbers: true}, {Name: "title", Optional: true}, {Name: "text"}},
-		Noun:    "document", Example: `{"id":"…","title":"…","text":"…"}`, Most: maxRows,
-	}
-	var documents []envs.Document
-	seen := map[string]bool{}
-	err := rows.Read(content, form, func(values [][]string) (column, want string) {
-		d := envs.Document{ID: values[0][0], Title: strings.Join(values[1], ""), Text: values[2][0]}
-		switch {
-		case d.ID == "" || len(d.ID) > maxID:
-			return "id", fmt.Sprintf("an id of 1 to %d bytes", maxID)
-		case seen[d.ID]:
-			return "id", "an id that no document before has"
-		case len(d.Title) > maxTitle:
-			return "title", fmt.Sprintf("a title of at most %d bytes", maxTitle)
-		case strings.TrimSpace(d.Text) == "" || len(d.Text) > maxText:
-			return "text", fmt.Sprintf("a text of 1 to %d bytes", maxText)
-		}
-		seen[d.ID] = true
-		documents = append(documents, d)
-		return "", ""
-	})
-	if err != nil {
-		return nil, err
-	}
-	return documents, nil
 }
 
 // readQuestions reads questions. Errors are a *rows.Error.
@@ -278,14 +245,6 @@ func (f *fromFile) answers(_ question, r *rand.Rand, n int) []string {
 		}
 	})
 	return draws(r, n, len(f.distinct), func(at int) string { return f.distinct[at] })
-}
-
-// queries are the question itself, and titles of documents; other questions if there is no corpus.
-func (f *fromFile) queries(q question, r *rand.Rand, n int) []string {
-	if len(f.corpus) == 0 {
-		return among(r, draws(r, n-1, len(f.all), func(at int) string { return f.all[at].question.text }), q.text)
-	}
-	return among(r, draws(r, n-1, len(f.corpus), func(at int) string { return cmp.Or(f.corpus[at].Title, f.corpus[at].ID) }), q.text)
 }
 
 // draws are n different ones of some, or all of them if there are fewer.

@@ -45,7 +45,6 @@ func TestFiles(t *testing.T) {
 		e := env.Reset(at(group), draw.Address{})
 		seen[e.Observation()] = e.(envs.Advised).Advice(1)
 		require.ElementsMatch(t, []string{"on mat", "2", "é"}, e.Choices())
-		require.ElementsMatch(t, []string{"Cat", "b", e.Observation()}, e.(envs.Queried).Queries())
 	}
 	require.Equal(t, map[string][]string{"Where is the cat?": {"on mat"}, "<|im_end|>": {"é"}}, seen)
 	require.True(t, env.begin(env.asks.(*fromFile).chosen[0]).Step("mat").Success)
@@ -105,7 +104,6 @@ func TestParquet(t *testing.T) {
 	require.InDelta(t, 25, len(tested), 20)
 	e := test.begin(tested[0])
 	require.Len(t, e.Choices(), exampleAnswers)
-	require.Len(t, e.Queries(), 3)
 
 	tok, err := starter.Tokenizer()
 	require.NoError(t, err)
@@ -142,18 +140,6 @@ func TestWrongFiles(t *testing.T) {
 		requireWrong(t, err, wrong, content)
 	}
 	document := `{"id":1,"text":"b"}` + "\n"
-	for content, wrong := range map[string]string{
-		"[]":                                `line 1, column 1, want a JSON object, as {\"id\":\"…\",\"title\":\"…\",\"text\":\"…\"}`,
-		document + `{"id":"1","text":"c"}`:  `line 2, column 7, want an id that no document before has`,
-		document + `{"id":"","text":"c"}`:   `line 2, column 7, want an id of 1 to 512 bytes`,
-		document + `{"id":2,"text":" "}`:    `line 2, column 16, want a text of 1 to`,
-		document + `{"id":2}`:               `line 2, want the field \"text\"`,
-		`{"id":2,"text":"a","title":["b"]}`: `line 1, column 28, want a string in the field \"title\"`,
-		`{"id":2,"text":"a","title":"` + strings.Repeat("b", maxTitle+1) + `"}`: `want a title of at most 4096 bytes`,
-	} {
-		_, err := readCorpus([]byte(content))
-		requireWrong(t, err, wrong, content)
-	}
 	_, err := envs.New(Name, json.RawMessage(`{"questions":`+written(t, "q.jsonl", []byte(good+"x"))+`}`))
 	require.ErrorContains(t, err, `q.jsonl": line 2, column 1, want a JSON object`)
 	questions := `{"questions":` + written(t, "q.jsonl", []byte(good+`{"question":"b","answers":1,"split":"train"}`))
@@ -214,25 +200,6 @@ func FuzzReadQuestions(f *testing.F) {
 				require.True(t, ok)
 				require.Equal(t, r, normal)
 			}
-		}
-	})
-}
-
-// Whatever a file holds, its documents keep what they promise.
-func FuzzReadCorpus(f *testing.F) {
-	f.Add([]byte(someDocuments))
-	f.Add([]byte(`{"id":1,"text":"a"}` + "\n" + `{"id":1.0,"text":"a"}`))
-	f.Fuzz(func(t *testing.T, content []byte) {
-		documents, err := readCorpus(content)
-		if err != nil {
-			var wrong *rows.Error
-			require.ErrorAs(t, err, &wrong)
-			return
-		}
-		seen := map[string]bool{}
-		for _, d := range documents {
-			require.False(t, d.ID == "" || d.Text == "" || seen[d.ID])
-			seen[d.ID] = true
 		}
 	})
 }

@@ -86,17 +86,6 @@ func (g *generated) answers(q question, r *rand.Rand, n int) []string {
 	return out
 }
 
-func (g *generated) queries(q question, r *rand.Rand, n int) []string {
-	about := g.world.entities[q.about].name
-	var out []string
-	for _, at := range r.Perm(len(g.world.documents))[:n] {
-		if title := g.world.documents[at].Title; title != about && len(out) < n-1 {
-			out = append(out, title)
-		}
-	}
-	return among(r, out, about)
-}
-
 func (g *generated) solves(answer, reward string) bool {
 	return slices.ContainsFunc(g.world.entities, func(e entity) bool {
 		_, solved := score(reward, answer, []string{Normalize(e.name)})

@@ -47,8 +47,6 @@ type bank interface {
 	held() bool
 	// answers draws so many examples of answers to a question, normalized; fewer if there are fewer.
 	answers(q question, r *rand.Rand, n int) []string
-	// queries draws so many examples of queries.
-	queries(q question, r *rand.Rand, n int) []string
 	// solves reports whether an answer, normalized, solves any question.
 	solves(answer, reward string) bool
 }
@@ -164,17 +162,11 @@ func (e *episode) Legal(action string) (string, bool) {
 	return normal, true
 }
 
-// Numbers of examples that an episode gives.
-const (
-	exampleAnswers = 8
-	exampleQueries = 8
-)
+// exampleAnswers is how many examples of answers an episode gives.
+const exampleAnswers = 8
 
-// The streams of an episode's examples, which follow from its question.
-const (
-	answersPurpose draw.Purpose = "lookup/answers"
-	queriesPurpose draw.Purpose = "lookup/queries"
-)
+// answersPurpose is the stream of an episode's examples, which follow from its question.
+const answersPurpose draw.Purpose = "lookup/answers"
 
 func (e *episode) rand(purpose draw.Purpose) *rand.Rand {
 	digest := sha256.Sum256([]byte(e.question.text))
@@ -185,16 +177,6 @@ func (e *episode) rand(purpose draw.Purpose) *rand.Rand {
 // among them as often as chance has it.
 func (e *episode) Choices() []string {
 	return e.env.asks.answers(e.question, e.rand(answersPurpose), exampleAnswers)
-}
-
-// Queries implements envs.Queried: names of things in the corpus, the one that the question names among them.
-func (e *episode) Queries() []string {
-	return e.env.asks.queries(e.question, e.rand(queriesPurpose), exampleQueries)
-}
-
-// among is a list with one element at a place that is drawn.
-func among(r *rand.Rand, list []string, one string) []string {
-	return slices.Insert(list, r.IntN(len(list)+1), one)
 }
 
 // Step implements envs.Episode.

@@ -133,14 +133,12 @@ func TestHops(t *testing.T) {
 	}
 }
 
-// Examples of answers are of the question's kind, and the right one is among them as often as chance has it. Examples of
-// queries are always as many, with the name in the question at no place more often than at another.
+// Examples of answers are of the question's kind, and the right one is among them as often as chance has it.
 func TestExamplesGiveNoHint(t *testing.T) {
 	for _, size := range sizeNames {
 		env := mustNew(t, fmt.Sprintf(`{"size":%q,"hops_max":2,"split":"all"}`, size))
 		w := env.asks.(*generated).world
 		expected, found, n := 0.0, 0.0, 1500
-		places := make([]int, exampleQueries)
 		for group := range int64(n) {
 			e := env.Reset(at(group), draw.Address{}).(*episode)
 			choices := e.Choices()
@@ -156,21 +154,8 @@ func TestExamplesGiveNoHint(t *testing.T) {
 			if slices.Contains(choices, e.Advice(1)[0]) {
 				found++
 			}
-			queries := e.Queries()
-			require.Equal(t, queries, e.Queries())
-			require.Len(t, queries, exampleQueries)
-			place := slices.Index(queries, w.entities[e.question.about].name)
-			require.Contains(t, e.Observation(), queries[place])
-			places[place]++
-			for i, query := range queries {
-				require.NotContains(t, queries[:i], query)
-				require.True(t, slices.ContainsFunc(w.documents, func(d envs.Document) bool { return d.Title == query }))
-			}
 		}
 		require.InDelta(t, expected, found, 4*math.Sqrt(expected), size)
-		for _, times := range places {
-			require.InDelta(t, n/exampleQueries, times, 60, "%v", places) // 4.7 standard errors
-		}
 	}
 }
 

@@ -363,15 +363,15 @@ func TestTinyNamesDiffer(t *testing.T) {
 // The documents and the first 100 questions of each world are part of the bits of every run with them.
 func TestWorldsArePinned(t *testing.T) {
 	for size, want := range map[string][2]string{
-		Full: {"c0c87ba675343301", "27045d19aa82a4c1"},
-		Tiny: {"4038e619e83da2bb", "fbbc1d1fef733d57"},
+		Full: {"c0c87ba675343301", "9ee6a814c75b7e5c"},
+		Tiny: {"4038e619e83da2bb", "4034bc16263927b9"},
 	} {
 		env, err := envs.New(Name, json.RawMessage(fmt.Sprintf(`{"size":%q,"hops_max":4}`, size)))
 		require.NoError(t, err)
 		var asked strings.Builder
 		for group := range int64(100) {
 			e := env.Reset(draw.Address{Seed: 1, Purpose: draw.Instance, Group: group}, draw.Address{})
-			fmt.Fprintf(&asked, "%s\t%s\t%q\t%q\n", e.Observation(), e.(envs.Advised).Advice(1), e.Choices(), e.(envs.Queried).Queries())
+			fmt.Fprintf(&asked, "%s\t%s\t%q\n", e.Observation(), e.(envs.Advised).Advice(1), e.Choices())
 		}
 		corpus, err := json.Marshal(env.(envs.Library).Corpus())
 		require.NoError(t, err)

@@ -179,17 +179,13 @@ func (w *writer) improvise(index int) error {
 	})
 }
 
-// call is a call of a tool, at random in half of the turns; "" for none. The last turn has none, since nobody would
-// read the answer. A tool that takes one text gets a word that was read, the others what they suggest.
+// call is a call that a tool suggests, at random in half of the turns; "" for none. The last turn has none, since nobody
+// would read the answer.
 func (w *writer) call(episode envs.Episode, turn int) string {
 	if w.p.Tools == nil || turn >= w.turns || w.r.IntN(2) == 0 {
 		return ""
 	}
-	tool, argument, ok := calls.Searched(w.p.Tools.Told())
-	if read := append(words(episode.Observation()), words(w.answered)...); ok && len(read) > 0 {
-		return calls.OfText(tool, argument, read[w.r.IntN(len(read))]).Action()
-	}
-	suggested := w.p.Tools.Suggestions(episode)
+	suggested := w.p.Tools.Suggestions(episode.Observation() + "\n" + w.answered)
 	if len(suggested) == 0 {
 		return ""
 	}
@@ -198,7 +194,7 @@ func (w *writer) call(episode envs.Episode, turn int) string {
 
 // word is a word that tools have answered, at random, if the environment takes it for an action; otherwise "".
 func (w *writer) word(env envs.Environment, episode envs.Episode) string {
-	read := words(w.answered)
+	read := envs.Words(w.answered)
 	if _, free := env.(envs.FreeForm); !free || len(read) == 0 {
 		return ""
 	}
@@ -207,18 +203,6 @@ func (w *writer) word(env envs.Environment, episode envs.Episode) string {
 		return ""
 	}
 	return word
-}
-
-// words are the words of a text without the marks around them.
-func words(text string) []string {
-	var out []string
-	for _, word := range strings.Fields(text) {
-		word = strings.TrimSuffix(strings.Trim(word, ".,;:?!()[]<>\"'"), "'s")
-		if word != "" {
-			out = append(out, word)
-		}
-	}
-	return out
 }
 
 // said is a reply of these actions, calls among them.

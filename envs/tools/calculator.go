@@ -10,7 +10,7 @@ import (
 
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/arithmetic"
-	"github.com/reprise-rl/reprise/envs/tools/arguments"
+	"github.com/reprise-rl/reprise/envs/calls"
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
 
@@ -49,13 +49,13 @@ func (Calculator) Describe() chat.Tool {
 		Name: CalculatorName,
 		Description: "Computes an arithmetic expression exactly. It may have whole numbers, decimals, + - * / and parentheses. " +
 			"The answer is a whole number or a fraction, as 5/2.",
-		Parameters: arguments.Schema(expression, "The expression, as (1 + 2.5) * 3"),
+		Parameters: calls.TextSchema(expression, "The expression, as (1 + 2.5) * 3"),
 	}
 }
 
 // Call implements envs.Tool.
 func (Calculator) Call(object json.RawMessage) envs.ToolAnswer {
-	text, ok := arguments.Text(object, expression)
+	text, ok := calls.Text(object, expression)
 	if !ok {
 		return failed("the calculator needs a text named %s", expression)
 	}
@@ -74,16 +74,16 @@ func (Calculator) Call(object json.RawMessage) envs.ToolAnswer {
 	return envs.ToolAnswer{Text: value}
 }
 
-// number finds the numbers of an observation.
+// number finds the numbers of a text.
 var number = regexp.MustCompile(`[0-9]+(?:\.[0-9]+)?`)
 
-// maxShown is the most numbers of an observation that examples are made of.
+// maxShown is the most numbers of a text that examples are made of.
 const maxShown = 6
 
-// Suggest implements envs.Suggesting: the numbers of the observation in pairs, with each operator.
-func (Calculator) Suggest(episode envs.Episode) []json.RawMessage {
+// Suggest implements envs.Suggesting: the numbers that were read in pairs, with each operator.
+func (Calculator) Suggest(read string) []json.RawMessage {
 	var shown []string
-	for _, n := range number.FindAllString(episode.Observation(), -1) {
+	for _, n := range number.FindAllString(read, -1) {
 		if _, err := arithmetic.ParseDecimals(n); err == nil && len(shown) < maxShown {
 			shown = append(shown, n)
 		}
@@ -97,7 +97,7 @@ func (Calculator) Suggest(episode envs.Episode) []json.RawMessage {
 		for j, left := range shown {
 			right := shown[(j+apart)%len(shown)]
 			if operator != "/" || strings.Trim(right, "0.") != "" { // not by zero
-				out = append(out, arguments.Of(expression, left+" "+operator+" "+right))
+				out = append(out, calls.OfText(expression, left+" "+operator+" "+right))
 			}
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/envs"
-	"github.com/reprise-rl/reprise/envs/tools/arguments"
+	"github.com/reprise-rl/reprise/envs/calls"
 )
 
 func TestCalculator(t *testing.T) {
@@ -38,7 +38,7 @@ func TestCalculator(t *testing.T) {
 		"12345678901":                   {Text: none + "want at most 9 digits at column 1.", Failed: true},
 		strings.Repeat("1+", 100) + "1": {Text: none + "201 bytes, at most 200.", Failed: true},
 	} {
-		require.Equal(t, want, tool.Call(arguments.Of(expression, text)), text)
+		require.Equal(t, want, tool.Call(calls.OfText(expression, text)), text)
 	}
 	for _, object := range []string{``, `{`, `{}`, `[]`, `{"expression":1}`, `{"expr":"1"}`, `{"expression":"1","expression":"1"}`} {
 		want := envs.ToolAnswer{Text: "Error: the calculator needs a text named expression.", Failed: true}
@@ -56,7 +56,7 @@ type shown struct {
 
 func (s shown) Observation() string { return s.text }
 
-// Suggestions are of the observation's numbers, and all of them can be computed.
+// Suggestions are of the numbers that were read, and all of them can be computed.
 func TestCalculatorSuggests(t *testing.T) {
 	for text, want := range map[string][]string{
 		"Numbers: 3, 4": {"3 + 4", "4 + 3", "3 - 4", "4 - 3", "3 * 4", "4 * 3", "3 / 4", "4 / 3"},
@@ -65,19 +65,19 @@ func TestCalculatorSuggests(t *testing.T) {
 			"12 * 3.5", "3.5 * 7", "7 * 12", "12 / 7", "3.5 / 12", "7 / 3.5"},
 	} {
 		var got []string
-		for _, object := range (Calculator{}).Suggest(shown{text: text}) {
-			expression, ok := arguments.Text(object, expression)
+		for _, object := range (Calculator{}).Suggest(text) {
+			expression, ok := calls.Text(object, expression)
 			require.True(t, ok)
 			got = append(got, expression)
 			require.False(t, Calculator{}.Call(object).Failed, expression)
 		}
 		require.Equal(t, want, got)
 	}
-	require.Len(t, (Calculator{}).Suggest(shown{text: "1 2 3 4 5 6 7 8 9 10"}), 4*maxShown)
+	require.Len(t, (Calculator{}).Suggest("1 2 3 4 5 6 7 8 9 10"), 4*maxShown)
 }
 
 func BenchmarkCalculator(b *testing.B) {
-	call := arguments.Of(expression, "(12 + 7.5) * 3 - 100 / (9 - 2)")
+	call := calls.OfText(expression, "(12 + 7.5) * 3 - 100 / (9 - 2)")
 	for b.Loop() {
 		if (Calculator{}).Call(call).Failed {
 			b.Fatal("failed")

@@ -33,7 +33,7 @@ func (s Starlark) Describe() chat.Tool { return starlark.Describe(s.Limits) }
 func (Starlark) Call(json.RawMessage) envs.ToolAnswer { panic("tools: starlark is an outside tool") }
 
 // Suggest implements envs.Suggesting.
-func (Starlark) Suggest(envs.Episode) []json.RawMessage { return starlark.Examples() }
+func (Starlark) Suggest(string) []json.RawMessage { return starlark.Examples() }
 
 // program is the question to a child.
 type program struct {

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/calls"
 	"github.com/reprise-rl/reprise/envs/rows"
-	"github.com/reprise-rl/reprise/envs/tools/arguments"
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
 
@@ -93,7 +93,7 @@ func (r *Retrieve) load(o *envs.Options, env envs.Environment) {
 		return
 	}
 	r.digest = digest
-	if r.corpus, err = corpusOf(digest, func() ([]envs.Document, error) { return ReadDocuments(content) }); err != nil {
+	if r.corpus, err = corpusOf(digest, func() ([]envs.Document, error) { return rows.Documents(content) }); err != nil {
 		o.WrongFile("corpus", r.file, err, wanted)
 	}
 }
@@ -108,13 +108,13 @@ func (r *Retrieve) Describe() chat.Tool {
 	return chat.Tool{
 		Name:        RetrieveName,
 		Description: fmt.Sprintf("Searches a collection of documents and answers the %d that fit the query best.", r.k),
-		Parameters:  arguments.Schema(query, "What to look for, in a few words"),
+		Parameters:  calls.TextSchema(query, "What to look for, in a few words"),
 	}
 }
 
 // Call implements envs.Tool.
 func (r *Retrieve) Call(object json.RawMessage) envs.ToolAnswer {
-	text, ok := arguments.Text(object, query)
+	text, ok := calls.Text(object, query)
 	switch {
 	case !ok:
 		return failed("the search needs a text named %s", query)
@@ -162,34 +162,11 @@ func firstWords(text string, words int) string {
 	return strings.TrimRightFunc(text[:end], unicode.IsSpace) + " …"
 }
 
-// examples is how many titles Suggest gives.
-const examples = 12
-
-// Suggest implements envs.Suggesting: the episode's examples of queries, or titles from all of the corpus.
-func (r *Retrieve) Suggest(episode envs.Episode) []json.RawMessage {
-	var queries []string
-	if queried, ok := episode.(envs.Queried); ok {
-		queries = queried.Queries()
-	}
-	if len(queries) == 0 {
-		queries = r.titles()
-	}
-	out := make([]json.RawMessage, len(queries))
-	for i, q := range queries {
-		out[i] = arguments.Of(query, q)
+// Suggest implements envs.Suggesting: each word that was read.
+func (r *Retrieve) Suggest(read string) []json.RawMessage {
+	var out []json.RawMessage
+	for _, word := range envs.Words(read) {
+		out = append(out, calls.OfText(query, word))
 	}
 	return out
-}
-
-// titles are those of documents at equal distances; of one without a title, its first words.
-func (r *Retrieve) titles() []string {
-	documents := r.corpus.documents
-	titles := make([]string, min(len(documents), examples))
-	for i := range titles {
-		d := documents[i*len(documents)/len(titles)]
-		if titles[i] = inLine(firstWords(d.Title, 12)); titles[i] == "" {
-			titles[i] = inLine(firstWords(d.Text, 4))
-		}
-	}
-	return titles
 }

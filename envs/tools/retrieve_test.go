@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,12 +9,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/envs"
-	"github.com/reprise-rl/reprise/envs/rows"
-	"github.com/reprise-rl/reprise/envs/tools/arguments"
+	"github.com/reprise-rl/reprise/envs/calls"
 )
 
 const library = `{"id":"b","title":"Paris","text":"Paris is the capital of France. It lies on the Seine."}
@@ -64,7 +61,7 @@ func TestRetrieve(t *testing.T) {
 		" \n":                           {Text: "Error: the query is empty.", Failed: true},
 		strings.Repeat("a", MaxQuery+1): {Text: "Error: the query has 1025 bytes, at most 1024 are allowed.", Failed: true},
 	} {
-		require.Equal(t, want, tool.Call(arguments.Of(query, text)), text)
+		require.Equal(t, want, tool.Call(calls.OfText(query, text)), text)
 	}
 	for _, object := range []string{``, `{}`, `{"query":["a"]}`, `{"query":"a","query":"b"}`, `[]`} {
 		require.Equal(t, envs.ToolAnswer{Text: "Error: the search needs a text named query.", Failed: true}, tool.Call(json.RawMessage(object)), object)
@@ -76,7 +73,7 @@ func TestRetrieve(t *testing.T) {
 
 func TestWordsAreBounded(t *testing.T) {
 	tool := mustRetrieve(t, map[string]any{"corpus": file(t, library), "k": 1, "max_document_words": 3}, nil)
-	require.Equal(t, "Doc 1(Title: Lyon France) Lyon  is a …", tool.Call(arguments.Of(query, "silk")).Text)
+	require.Equal(t, "Doc 1(Title: Lyon France) Lyon  is a …", tool.Call(calls.OfText(query, "silk")).Text)
 	for text, want := range map[string]string{
 		"a b c": "a b c", "a b c d": "a b c …", " a  b\n\nc  ": "a  b\n\nc", "é ü ñ ö": "é ü ñ …", "": "",
 		strings.Repeat("x", 3*maxWordBytes+1): strings.Repeat("x", 3*maxWordBytes) + " …",
@@ -114,7 +111,7 @@ func (w worldly) Corpus() []envs.Document { return w.documents }
 func TestDocumentsOfAnEnvironment(t *testing.T) {
 	env := worldly{documents: []envs.Document{{ID: "1", Title: "Ada", Text: "Ada was born in Rome."}, {ID: "2", Title: "Bob", Text: "Bob knows Ada."}}}
 	tool := mustRetrieve(t, nil, env)
-	require.Equal(t, "Doc 1(Title: Ada) Ada was born in Rome.\nDoc 2(Title: Bob) Bob knows Ada.", tool.Call(arguments.Of(query, "ada")).Text)
+	require.Equal(t, "Doc 1(Title: Ada) Ada was born in Rome.\nDoc 2(Title: Bob) Bob knows Ada.", tool.Call(calls.OfText(query, "ada")).Text)
 	pinned, err := tool.Pin()
 	require.NoError(t, err)
 	require.Same(t, tool.corpus, mustRetrieve(t, map[string]any{"k": 5}, env).corpus)
@@ -123,7 +120,7 @@ func TestDocumentsOfAnEnvironment(t *testing.T) {
 	other := worldly{documents: []envs.Document{{ID: "1", Title: "Ad", Text: "aAda was born in Rome."}, env.documents[1]}}
 	require.NotSame(t, tool.corpus, mustRetrieve(t, nil, other).corpus)
 	mine := mustRetrieve(t, map[string]any{"corpus": file(t, library)}, env)
-	require.Equal(t, NoDocument, mine.Call(arguments.Of(query, "ada")).Text, "the file counts")
+	require.Equal(t, NoDocument, mine.Call(calls.OfText(query, "ada")).Text, "the file counts")
 }
 
 func TestWrongOptions(t *testing.T) {
@@ -150,62 +147,19 @@ func TestWrongOptions(t *testing.T) {
 	require.Len(t, d.Options, 4)
 }
 
-type document struct {
-	ID    int64   `parquet:"id"`
-	Title *string `parquet:"title"`
-	Text  string  `parquet:"text"`
-}
-
-func TestReadDocuments(t *testing.T) {
-	var b bytes.Buffer
-	title := "Rome"
-	require.NoError(t, parquet.Write(&b, []document{{7, &title, "A city."}, {8, &title, "Again."}}))
-	for content, want := range map[string][]envs.Document{
-		`{"text":"t","id":"x"}` + "\n\n" + `{"id":3,"title":"","text":" u "}`: {{ID: "x", Text: "t"}, {ID: "3", Text: " u "}},
-		b.String(): {{ID: "7", Title: "Rome", Text: "A city."}, {ID: "8", Title: "Rome", Text: "Again."}},
-	} {
-		got, err := ReadDocuments([]byte(content))
-		require.NoError(t, err)
-		require.Equal(t, want, got)
-	}
-	for content, want := range map[string]string{
-		"":                                "the file: want at least one document",
-		`{"id":"a","text":""}`:            `line 1, column 18: want a text`,
-		`{"id":"","text":"a"}`:            "line 1, column 7: want an id of 1 to 512 bytes",
-		`{"text":"a"}`:                    `line 1: want the field "id"`,
-		`{"id":"a"}`:                      `line 1: want the field "text"`,
-		`{"id":"a","title":1,"text":"a"}`: `line 1, column 19: want a string in the field "title"`,
-		"{\"id\":\"a\",\"text\":\"a\"}\n{\"id\":\"a\",\"text\":\"b\"}":     "line 2, column 7: want an id that no document before has",
-		`{"id":"a","title":"` + strings.Repeat("t", 513) + `","text":"a"}`: "want a title of at most 512 bytes",
-		"[]": `want a JSON object, as {"id":"…","title":"…","text":"…"}`,
-	} {
-		_, err := ReadDocuments([]byte(content))
-		var wrong *rows.Error
-		require.ErrorAs(t, err, &wrong)
-		require.ErrorContains(t, err, want)
-	}
-}
-
-// asked is an episode with examples of queries.
-type asked struct{ shown }
-
-func (asked) Queries() []string { return []string{"who <is> he?", "x"} }
-
 func TestRetrieveSuggests(t *testing.T) {
 	tool := mustRetrieve(t, map[string]any{"corpus": file(t, library)}, nil)
 	texts := func(objects []json.RawMessage) (out []string) {
 		for _, object := range objects {
-			text, ok := arguments.Text(object, query)
+			text, ok := calls.Text(object, query)
 			require.True(t, ok)
 			require.False(t, tool.Call(object).Failed)
 			out = append(out, text)
 		}
 		return out
 	}
-	require.Equal(t, []string{"who <is> he?", "x"}, texts(tool.Suggest(asked{})))
-	require.Equal(t, []string{"Paris", "Seine", "Lyon France", "Twins are two.", "Twins are two."}, texts(tool.Suggest(shown{})))
-	many := mustRetrieve(t, nil, worldly{documents: generated(100)})
-	require.Len(t, many.Suggest(shown{}), examples)
+	require.Equal(t, []string{"Who", "is", "Ada", "a<b"}, texts(tool.Suggest("Who is Ada's? (a<b)")))
+	require.Empty(t, tool.Suggest(" . "))
 }
 
 // Tools that are made at the same time share a corpus and its index, and the oldest corpora are forgotten.
@@ -219,7 +173,7 @@ func TestCorporaAreShared(t *testing.T) {
 			tool, err := envs.NewTool(RetrieveName, nil, env)
 			if err == nil {
 				made[i] = tool.(*Retrieve)
-				answers[i] = tool.Call(arguments.Of(query, "river 17"))
+				answers[i] = tool.Call(calls.OfText(query, "river 17"))
 			}
 		})
 	}
@@ -235,7 +189,7 @@ func TestCorporaAreShared(t *testing.T) {
 	require.Len(t, corpora.kept, maxKept)
 	again := mustRetrieve(t, nil, env)
 	require.NotSame(t, made[0].corpus, again.corpus)
-	require.Equal(t, answers[0], again.Call(arguments.Of(query, "river 17")))
+	require.Equal(t, answers[0], again.Call(calls.OfText(query, "river 17")))
 }
 
 // generated are documents of words that many share.
@@ -254,7 +208,7 @@ func generated(n int) []envs.Document {
 
 func BenchmarkRetrieve(b *testing.B) {
 	tool := mustRetrieve(b, nil, worldly{documents: generated(2000)})
-	call := arguments.Of(query, "which city is the capital of the king who founded school 42?")
+	call := calls.OfText(query, "which city is the capital of the king who founded school 42?")
 	tool.Call(call)
 	for b.Loop() {
 		if tool.Call(call).Failed {
@@ -269,8 +223,8 @@ func FuzzRetrieve(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		answer := tool.Call(arguments.Of(query, text))
+		answer := tool.Call(calls.OfText(query, text))
 		require.NotEmpty(t, answer.Text)
-		require.Equal(t, answer, tool.Call(arguments.Of(query, text)))
+		require.Equal(t, answer, tool.Call(calls.OfText(query, text)))
 	})
 }

@@ -1,8 +1,6 @@
 package mcp
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -93,15 +91,4 @@ func refusal(e *jsonrpc.Error) (Answer, error) {
 		return Answer{}, fmt.Errorf("%w: it refuses the call with error %d: %s", ErrAnswer, e.Code, cut(e.Message))
 	}
 	return Answer{Text: cut(fmt.Sprintf("Error %d: %s", e.Code, e.Message)), Failed: true}, nil
-}
-
-// encode is a value as JSON without blanks, with no more escapes than JSON needs and its keys in the order of their bytes.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/reprise-rl/reprise/envs/calls"
 )
 
 // decode reads a message. Whatever the decoder does with a text from outside, it does not end this program.
@@ -55,12 +56,12 @@ func exact(result json.RawMessage) json.RawMessage {
 	if json.Unmarshal(result, &members) != nil || members[structured] == nil {
 		return result
 	}
-	text, err := encode(string(members[structured]))
+	text, err := calls.JSON(string(members[structured]))
 	if err != nil {
 		return result
 	}
 	members[structured] = text
-	if text, err = encode(members); err != nil {
+	if text, err = calls.JSON(members); err != nil {
 		return result
 	}
 	return text
@@ -79,7 +80,7 @@ func structuredText(content any) (string, error) {
 	if err := d.Decode(&v); err != nil {
 		return "", err
 	}
-	text, err := encode(v)
+	text, err := calls.JSON(v)
 	return string(text), err
 }
 

@@ -70,7 +70,7 @@ func (a *Allowed) Described(d Description) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return encode(struct {
+	return calls.JSON(struct {
 		Server      string          `json:"server"`
 		Tools       []string        `json:"tools"`
 		Sessions    string          `json:"sessions"`
@@ -113,7 +113,7 @@ type question struct {
 
 // Question implements envs.OutsideTool.
 func (o one) Question(arguments json.RawMessage) envs.ToolQuestion {
-	body, err := encode(question{Tool: o.told.Name, Arguments: arguments, Sessions: o.of.sessions, Seconds: o.of.seconds})
+	body, err := calls.JSON(question{Tool: o.told.Name, Arguments: arguments, Sessions: o.of.sessions, Seconds: o.of.seconds})
 	if err == nil {
 		body, err = calls.Canonical(body)
 	}

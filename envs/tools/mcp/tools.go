@@ -34,7 +34,7 @@ func (d Description) JSON() ([]byte, error) {
 		tools[i] = t
 	}
 	d.Tools = tools
-	return encode(d)
+	return calls.JSON(d)
 }
 
 // Digest is the SHA-256 of JSON in hexadecimal digits.
@@ -204,7 +204,7 @@ func (l *listing) add(t *sdk.Tool) {
 	if _, again := find(l.tools, name); again {
 		return // the first counts; what is called is named only
 	}
-	schema, err := encode(t.InputSchema)
+	schema, err := calls.JSON(t.InputSchema)
 	if err != nil {
 		l.others[name] = "the schema of its arguments: " + err.Error()
 		return

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/envs"
-	"github.com/reprise-rl/reprise/envs/tools/arguments"
+	"github.com/reprise-rl/reprise/envs/calls"
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
 
@@ -37,13 +37,13 @@ func Describe(l Limits) chat.Tool {
 		Description: fmt.Sprintf("Runs a program in Starlark, a subset of Python, and answers what it prints. There are for, if, def, "+
 			"comprehensions, lists, dicts, sets, strings, integers of any size, floats, json and math, and no import, while, recursion, "+
 			"classes and exceptions. A program may take %d steps.", l.Steps),
-		Parameters: arguments.Schema("program", "The program; it prints its results."),
+		Parameters: calls.TextSchema("program", "The program; it prints its results."),
 	}
 }
 
 // Program is the program of a call's arguments; not ok if there is none.
 func Program(object json.RawMessage) (program string, ok bool) {
-	return arguments.Text(object, "program")
+	return calls.Text(object, "program")
 }
 
 // Examples are arguments of calls that show their form, and help in no task.
@@ -54,7 +54,7 @@ func Examples() []json.RawMessage {
 	}
 	out := make([]json.RawMessage, len(programs))
 	for i, program := range programs {
-		out[i] = arguments.Of("program", program)
+		out[i] = calls.OfText("program", program)
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-package arguments
+package calls
 
 import (
 	"encoding/json"
@@ -21,15 +21,15 @@ func TestText(t *testing.T) {
 	}
 }
 
-func TestOf(t *testing.T) {
-	require.Equal(t, `{"q":"a<b & \"c\"\n"}`, string(Of("q", "a<b & \"c\"\n")))
-	text, ok := Text(Of("q", "é|\u2028"), "q")
+func TestOfText(t *testing.T) {
+	require.Equal(t, `{"q":"a<b & \"c\"\n"}`, string(OfText("q", "a<b & \"c\"\n")))
+	text, ok := Text(OfText("q", "é|\u2028"), "q")
 	require.True(t, ok)
 	require.Equal(t, "é|\u2028", text)
 }
 
-func TestSchema(t *testing.T) {
-	require.Equal(t, `{"type":"object","properties":{"q":{"type":"string","description":"a \"b\""}},"required":["q"]}`, string(Schema("q", `a "b"`)))
+func TestTextSchema(t *testing.T) {
+	require.Equal(t, `{"type":"object","properties":{"q":{"type":"string","description":"a \"b\""}},"required":["q"]}`, string(TextSchema("q", `a "b"`)))
 }
 
 func FuzzText(f *testing.F) {
@@ -37,7 +37,7 @@ func FuzzText(f *testing.F) {
 	f.Add([]byte(`{"q":"a","q":[`))
 	f.Fuzz(func(t *testing.T, object []byte) {
 		if text, ok := Text(object, "q"); ok {
-			again, ok := Text(Of("q", text), "q")
+			again, ok := Text(OfText("q", text), "q")
 			require.True(t, ok)
 			require.Equal(t, text, again)
 		}
