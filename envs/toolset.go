@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
 
-// Toolset is what a policy may call while it plays, and how it writes calls. A call changes nothing in an episode: it
-// is answered, and the policy goes on. It counts as no action of the environment's.
+// Toolset is what a policy may call while it plays, and how it writes calls. A call changes nothing in an episode, and
+// counts as no action of the environment's: it is answered, and the policy takes another turn.
 type Toolset struct {
 	// Form is how calls are written.
 	Form calls.Form

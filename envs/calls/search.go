@@ -47,20 +47,11 @@ var search = Form{
 	},
 }
 
-// searched is the tool that <search> calls, and the name of the argument that gets the query: the first tool with exactly
-// one required argument, which is a text. It reports false if there is none.
+// searched is the tool that <search> calls, and the name of the argument that gets the query: the first with a
+// TextArgument. It reports false if there is none.
 func searched(tools []chat.Tool) (tool chat.Tool, argument string, ok bool) {
 	for _, t := range tools {
-		var schema struct {
-			Properties map[string]struct {
-				Type json.RawMessage `json:"type"`
-			} `json:"properties"`
-			Required []string `json:"required"`
-		}
-		if json.Unmarshal(t.Parameters, &schema) != nil || len(schema.Required) != 1 {
-			continue
-		}
-		if argument := schema.Required[0]; string(schema.Properties[argument].Type) == `"string"` {
+		if argument, ok := TextArgument(t); ok {
 			return t, argument, true
 		}
 	}

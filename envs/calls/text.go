@@ -5,12 +5,28 @@ import (
 	"fmt"
 
 	"github.com/reprise-rl/reprise/infra/strict"
+	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
 
 // TextSchema is the JSON Schema of arguments that are one text under a name, as many tools have them.
 func TextSchema(name, description string) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{%s:{"type":"string","description":%s}},"required":[%[1]s]}`,
 		encode(name), encode(description)))
+}
+
+// TextArgument is the name of a tool's one required argument, if that is a text.
+func TextArgument(t chat.Tool) (name string, ok bool) {
+	var schema struct {
+		Properties map[string]struct {
+			Type json.RawMessage `json:"type"`
+		} `json:"properties"`
+		Required []string `json:"required"`
+	}
+	if json.Unmarshal(t.Parameters, &schema) != nil || len(schema.Required) != 1 {
+		return "", false
+	}
+	name = schema.Required[0]
+	return name, string(schema.Properties[name].Type) == `"string"`
 }
 
 // OfText are the arguments {name: text}.

@@ -58,10 +58,10 @@ func toolServer(fault, marker, log string) error {
 const toolSpec = `{
 	"seed": 1, "iterations": 2,
 	"policy": {"from": "starter", "starter": {"layers": 1, "hidden_size": 32, "intermediate_size": 96, "heads": 2, "kv_heads": 1, "tokenizer": 2},
-		"warm_start": {"steps": 50, "rows": 8, "learning_rate": 0.02}},
+		"warm_start": {"steps": %d, "rows": 8, "learning_rate": 0.02}},
 	"environment": {"name": "lookup", "options": {"size": "tiny", "hops_max": 1}, "tool_calls": "search", "calls_per_turn": 1, "result_tokens": 16,
 		"tools": [%s]},
-	"rollout": {"groups": 4, "group_size": 4, "turns": 3, "max_new_tokens": 10, "think": false},
+	"rollout": {"groups": 4, "group_size": 4, "turns": 3, "max_new_tokens": 24, "think": false},
 	"selection": {"method": "all"}, "update": {"micro_batch": 4}, "snapshot": {"every": 2}, "evaluation": {"every": 0}
 }`
 
@@ -69,7 +69,7 @@ const toolSpec = `{
 // in the middle of a call: the bytes are the same, and a call that has an answer is not made again.
 func TestChaosTools(t *testing.T) {
 	beside(t)
-	spec := fmt.Appendf(nil, toolSpec, `{"name": "mcp", "options": {"server": "words", "tools": ["backwards"], "seconds": 20}}`)
+	spec := fmt.Appendf(nil, toolSpec, 50, `{"name": "mcp", "options": {"server": "words", "tools": ["backwards"], "seconds": 20}}`)
 	dir := t.TempDir()
 	lane := func(fault, name string) (l *lane, calls func() []string) {
 		log := filepath.Join(dir, name)
@@ -118,7 +118,7 @@ func TestChaosTools(t *testing.T) {
 // process is left.
 func TestChaosPrograms(t *testing.T) {
 	beside(t)
-	spec := fmt.Appendf(nil, toolSpec, `{"name": "starlark"}`)
+	spec := fmt.Appendf(nil, toolSpec, 150, `{"name": "starlark"}`) // a program is harder to write than a word
 	lane := func() *lane { return newLane(t, sharedStack(t)).ofMethods() }
 	undisturbed := lane()
 	p := undisturbed.worker(workerOptions{})

@@ -52,7 +52,7 @@ const shownDrifts = 20
 // printDrifts prints what environments answered otherwise.
 func printDrifts(out io.Writer, drifts []host.Drift, compared int) {
 	if len(drifts) == 0 {
-		fmt.Fprintf(out, "the environments give the same %d answers again\n", compared)
+		fmt.Fprintf(out, "the environments and tools give the same %d answers again\n", compared)
 		return
 	}
 	fmt.Fprintf(out, "the environments answer otherwise now in %d episodes (%d answers compared):\n", len(drifts), compared)

@@ -37,7 +37,7 @@ var toolRules = []*rule{
 func toolsRules(prefix string) []*rule {
 	return []*rule{
 		{path: prefix + "tools", typ: typeObjects, elements: toolRules, most: maxTools, source: fromOurs + ", none",
-			doc: "Tools that the policy may call while it plays. A call is answered in the role `tool`, or as the form of the calls has it, and the policy goes on: it is no action of the environment. A reply has calls, an answer between `<answer>` and `</answer>`, or both. The chat template tells the policy about the tools if it takes any, otherwise the first message does."},
+			doc: "Tools that the policy may call while it plays. The answer to a call comes back in the role `tool`, or as the form says, and the policy takes another turn. A call is no action of the environment. A reply has calls, an answer between `<answer>` and `</answer>`, or both. The chat template tells the policy about the tools if it takes any, otherwise the first message does."},
 		{path: prefix + "tool_calls", typ: typeString, enum: calls.Names(), source: fromOurs,
 			doc: "The form in which the policy writes calls. Left out: the one of the model's chat template, or hermes."},
 		{path: prefix + "calls_per_turn", typ: typeInteger, span: between(1, 32), source: fromOurs,

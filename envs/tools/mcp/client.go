@@ -74,9 +74,6 @@ func Open(server Server) (*Client, error) {
 	return c, nil
 }
 
-// Server is what the client was opened with, and the defaults.
-func (c *Client) Server() Server { return c.server }
-
 // Call calls a tool with arguments, which are a JSON object. key is "" for the session that all share; any other is that
 // of a session of its own, which the first call opens, and whose calls have to come one after the other if their order
 // means something. A session with a key that ended by itself is not opened again: calls are ErrExited until End.

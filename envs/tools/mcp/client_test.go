@@ -346,9 +346,6 @@ func TestDrift(t *testing.T) {
 		text, err := d.JSON()
 		require.NoError(t, err)
 		require.Equal(t, `{"server":"s 1","tools":[{"name":"a","description":"A","parameters":{"type":"object","x":1}},{"name":"b","description":"","parameters":{}}]}`, string(text))
-		digest, err := d.Digest()
-		require.NoError(t, err)
-		require.Equal(t, "9230a8c7", digest[:8])
 	}
 	drift, err = pinned.Drift(read(`{"server":"s 2","tools":[{"name":"c","description":"","parameters":{}},{"name":"a","description":"<B>","parameters":{"type":"object","x":2}}]}`))
 	require.NoError(t, err)

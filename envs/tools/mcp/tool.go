@@ -103,6 +103,19 @@ type one struct {
 func (o one) Describe() chat.Tool                  { return o.told }
 func (o one) Call(json.RawMessage) envs.ToolAnswer { panic("mcp: a server answers its tools") }
 
+// Suggest implements envs.Suggesting: each word that was read, for a tool that takes one text; no calls for others.
+func (o one) Suggest(read string) []json.RawMessage {
+	name, ok := calls.TextArgument(o.told)
+	if !ok {
+		return nil
+	}
+	var out []json.RawMessage
+	for _, word := range envs.Words(read) {
+		out = append(out, calls.OfText(name, word))
+	}
+	return out
+}
+
 // question is what a server is asked.
 type question struct {
 	Tool      string          `json:"tool"`

@@ -2,8 +2,6 @@ package mcp
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"regexp"
 	"strings"
@@ -35,16 +33,6 @@ func (d Description) JSON() ([]byte, error) {
 	}
 	d.Tools = tools
 	return calls.JSON(d)
-}
-
-// Digest is the SHA-256 of JSON in hexadecimal digits.
-func (d Description) Digest() (string, error) {
-	text, err := d.JSON()
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:]), nil
 }
 
 // Drift says what differs in now from d, which was pinned: a sentence for each tool, in the order of d, and one for the
