@@ -48,14 +48,6 @@ func TestCalculator(t *testing.T) {
 	require.ErrorContains(t, err, `options of tool "calculator": digits`)
 }
 
-// shown is an episode of which only the observation counts.
-type shown struct {
-	envs.Episode
-	text string
-}
-
-func (s shown) Observation() string { return s.text }
-
 // Suggestions are of the numbers that were read, and all of them can be computed.
 func TestCalculatorSuggests(t *testing.T) {
 	for text, want := range map[string][]string{
