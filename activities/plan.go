@@ -83,6 +83,8 @@ type Plan struct {
 	Foreign bool `json:"foreign,omitempty"`
 	// Tools says that the policy may call tools, which are answered after each sample.
 	Tools bool `json:"tools,omitempty"`
+	// Agent says that an agent plays the episodes by calling the policy.
+	Agent bool `json:"agent,omitempty"`
 	// Workers is how many device workers may sample a turn's blocks of BlockRows rows at once, the
 	// one of the session among them; both are 0 where Generate samples all rows.
 	Workers   int `json:"workers,omitempty"`
@@ -157,9 +159,10 @@ type PlanSuite struct {
 	Name  string `json:"name"`
 	Turns int    `json:"turns"`
 	Rows  int    `json:"rows"`
-	// Foreign and Tools are as in Plan.
+	// Foreign, Tools and Agent are as in Plan.
 	Foreign bool `json:"foreign,omitempty"`
 	Tools   bool `json:"tools,omitempty"`
+	Agent   bool `json:"agent,omitempty"`
 }
 
 // EvaluationDue reports whether policy version v is evaluated.

@@ -43,6 +43,8 @@ type GenerateInput struct {
 	// Blocks are the tables of all blocks of the turn, in their order, where they were sampled each
 	// by itself: nothing is left to sample.
 	Blocks []store.Ref `json:"blocks,omitempty"`
+	// Calls is the table of the calls of agents that are answered; nil without agents.
+	Calls *store.Ref `json:"calls,omitempty"`
 }
 
 // GenerateResult names the turn's generate table.
@@ -87,6 +89,48 @@ type CallToolsInput struct {
 type CallToolsResult struct {
 	Table     store.Ref `json:"table"`
 	Telemetry Telemetry `json:"telemetry"`
+}
+
+// TakeCallsInput asks for calls of the agents that play a rollout.
+type TakeCallsInput struct {
+	Run      Run           `json:"run"`
+	Branch   int           `json:"branch"`
+	Rollout  Rollout       `json:"rollout"`
+	Settings spec.Settings `json:"settings"`
+	// Taken is what was taken before, all answered.
+	Taken []Taken `json:"taken,omitempty"`
+	// Recorded are the turns of a rollout that is computed again: they have the calls, and no agent is asked.
+	Recorded []store.TurnRefs `json:"recorded,omitempty"`
+}
+
+// Taken are calls of agents that were taken together, at most one an episode, and ends of episodes.
+type Taken struct {
+	Calls store.Ref `json:"calls"`
+	// Samples is the generate table of the answers; nil where episodes only ended.
+	Samples *store.Ref `json:"samples,omitempty"`
+}
+
+// TakeCallsResult names the table of what was taken; nil if no agent called in time.
+type TakeCallsResult struct {
+	Table *store.Ref `json:"table,omitempty"`
+	// Calls is how many calls it has, Playing how many episodes are not over.
+	Calls     int       `json:"calls"`
+	Playing   int       `json:"playing"`
+	Telemetry Telemetry `json:"telemetry"`
+}
+
+// ArrangeInput asks for the turns of a rollout that agents have played.
+type ArrangeInput struct {
+	Run     Run     `json:"run"`
+	Branch  int     `json:"branch"`
+	Rollout Rollout `json:"rollout"`
+	Taken   []Taken `json:"taken"`
+}
+
+// ArrangeResult names the turns. They do not depend on which calls were taken together.
+type ArrangeResult struct {
+	Turns     []store.TurnRefs `json:"turns"`
+	Telemetry Telemetry        `json:"telemetry"`
 }
 
 // StepInput asks for the environment's answer to a turn.

@@ -107,13 +107,9 @@ func (p Protocol) ContinueIDs(tok Tokenizer, env Environment, episode Episode, n
 
 // continueIDs is ContinueIDs with at most so many tokens of each message; −1 is all.
 func (p Protocol) continueIDs(tok Tokenizer, env Environment, episode Episode, next NextTurn, sampled []int32, limit int) ([]int32, error) {
-	closing, err := tok.Closing()
+	ids, err := ClosingIDs(tok, sampled)
 	if err != nil {
 		return nil, fmt.Errorf("continue after turn %d: %w", next.Number-1, err)
-	}
-	var ids []int32
-	if len(sampled) == 0 || sampled[len(sampled)-1] != closing {
-		ids = append(ids, closing)
 	}
 	messages := p.messages(env, episode, next)
 	var more []int32
@@ -124,6 +120,16 @@ func (p Protocol) continueIDs(tok Tokenizer, env Environment, episode Episode, n
 		return nil, fmt.Errorf("encode the prompt of turn %d of environment %q: %w", next.Number, env.Name(), err)
 	}
 	return p.open(tok, append(ids, more...), messages[len(messages)-1].Content), nil
+}
+
+// ClosingIDs are the ids that close a message whose content was sampled: none if the sample ended with the token that
+// closes messages.
+func ClosingIDs(tok Tokenizer, sampled []int32) ([]int32, error) {
+	closing, err := tok.Closing()
+	if err != nil || len(sampled) > 0 && sampled[len(sampled)-1] == closing {
+		return nil, err
+	}
+	return []int32{closing}, nil
 }
 
 // ReadReply parses the sampled ids of a turn. Open says that they do not end with an

@@ -82,11 +82,11 @@ func (p Protocol) messages(env Environment, episode Episode, next NextTurn) []ch
 	if len(out) == 0 || next.Acted {
 		out = append(out, chat.Message{Role: "user", Content: p.Next(env, episode, next)})
 	}
-	return joinUser(out)
+	return JoinUser(out)
 }
 
-// joinUser makes one message of messages of the user that follow each other: not every chat template takes two.
-func joinUser(messages []chat.Message) []chat.Message {
+// JoinUser makes one message of messages of the user that follow each other: not every chat template takes two.
+func JoinUser(messages []chat.Message) []chat.Message {
 	var out []chat.Message
 	for _, m := range messages {
 		if n := len(out); n > 0 && m.Role == "user" && out[n-1].Role == "user" {
@@ -108,7 +108,7 @@ func (p Protocol) widestResults(tok Tokenizer, env Environment, message int) (in
 	if err != nil {
 		return 0, fmt.Errorf("widths of answers to calls: %w", err)
 	}
-	frame, err := tok.ContinuationOf(joinUser(append(messages, p.Tools.Form.Result(more))))
+	frame, err := tok.ContinuationOf(JoinUser(append(messages, p.Tools.Form.Result(more))))
 	if err != nil {
 		return 0, fmt.Errorf("widths of answers to calls: %w", err)
 	}
@@ -134,7 +134,7 @@ func (p Protocol) widestCut(tok Tokenizer, age, whole int) (int, error) {
 	for i := range messages {
 		messages[i].Content = cutMark
 	}
-	frame, err := tok.ContinuationOf(joinUser(messages))
+	frame, err := tok.ContinuationOf(JoinUser(messages))
 	if err != nil {
 		return 0, fmt.Errorf("widths of cut observations: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/activities/steps"
+	"github.com/reprise-rl/reprise/envs/agent"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/lease"
 	"github.com/reprise-rl/reprise/workers/runs"
@@ -122,7 +123,13 @@ func (p *process) compute(ctx context.Context, outside func() (end func(), ok bo
 		engine.Watch, engine.Differ, opened.Before = p.Faults.Took, p.Faults.Differs, p.Faults.Executes
 	}
 	p.opened = opened
-	p.device = &device.Device{Store: p.Store, Engine: engine, PriceHour: p.PriceHour, Models: modelCache(p.ModelCache)}
+	programs, err := p.Agents.Programs()
+	if err != nil {
+		return "", nil, err
+	}
+	p.device = &device.Device{
+		Store: p.Store, Engine: engine, PriceHour: p.PriceHour, Models: modelCache(p.ModelCache), Agents: agent.New(programs),
+	}
 	o := p.base()
 	o.DisableWorkflowWorker = true
 	o.BackgroundActivityContext = p.deviceCtx

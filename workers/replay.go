@@ -94,7 +94,7 @@ func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, r
 	start := iteration.Start{
 		Run: loaded.Run, Plan: loaded.Plan, Branch: m.Branch, Number: number, Policy: m.StateBefore, Programs: restored.Programs,
 		Frozen: restored.Frozen,
-		Due:    iteration.Due{Snapshot: m.Snapshot != nil},
+		Due:    iteration.Due{Snapshot: m.Snapshot != nil}, Recorded: iteration.Recorded{Turns: m.Turns, Evaluations: m.Evaluations},
 	}
 	for _, e := range m.Evaluations {
 		start.Due.Baseline = start.Due.Baseline || e.Version == number

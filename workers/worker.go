@@ -21,6 +21,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/activities/sweeps"
+	"github.com/reprise-rl/reprise/envs/agent"
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/infra/codec"
 	"github.com/reprise-rl/reprise/infra/dev"
@@ -88,6 +89,8 @@ type Options struct {
 	EnvOpenEnv []string
 	// ToolServers are the servers of tools that the host role asks.
 	ToolServers toolservers.Flags
+	// Agents are the agents that the device role has.
+	Agents agent.Flags
 	// EnvFile, if set, is a file of more environments that the host role serves: see ReadEnvFile. It is
 	// read again for each request, so that environments can be added while the worker runs.
 	EnvFile string
@@ -161,6 +164,9 @@ func (o Options) Check() error {
 	if err := o.ToolServers.Check(); o.Has(RoleHost) && err != nil {
 		return err
 	}
+	if _, err := o.Agents.Programs(); err != nil {
+		return err
+	}
 	if _, err := o.programCacheKey(); err != nil {
 		return err
 	}
@@ -222,6 +228,9 @@ func Run(ctx context.Context, o Options) error {
 		}
 	}
 	defer func() { // after the workers have stopped, so that no answer is cut off
+		if p.device != nil {
+			p.device.Agents.Close()
+		}
 		if p.closeEnvironments != nil {
 			p.closeEnvironments()
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/envs/agent"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -23,6 +24,8 @@ type Device struct {
 	// PriceHour is the price of an hour of the device, which its steps report; 0: not
 	// known.
 	PriceHour float64
+	// Agents are the agents that this worker has; nil is none.
+	Agents *agent.Players
 	// Models, where not nil, keeps copies of base models' weights on this machine.
 	Models *store.LocalFiles
 

@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/draw"
 )
 
 // Generate samples one turn of all rows, or of a piece of them, and stores the rows. The
@@ -32,7 +33,16 @@ func (d *Device) Generate(ctx context.Context, in activities.GenerateInput) (_ a
 	if err != nil {
 		return activities.GenerateResult{}, err
 	}
-	rows, contexts, lengths, err := contexts(ctx, w.Context, d.Store, task, in)
+	var requests []run.RequestRow
+	var rows []episode.GenerateRow
+	var before [][]int32
+	var lengths [][]int
+	if in.Calls != nil {
+		requests, err = tables.Get[run.RequestRow](ctx, d.Store, *in.Calls)
+		rows = calledRows(task, requests)
+	} else {
+		rows, before, lengths, err = contexts(ctx, w.Context, d.Store, task, in)
+	}
 	if err != nil {
 		return activities.GenerateResult{}, err
 	}
@@ -49,19 +59,27 @@ func (d *Device) Generate(ctx context.Context, in activities.GenerateInput) (_ a
 	}
 	var kept *model.Kept
 	if w.Keeps(task) {
-		if kept, err = w.keep(ctx, task, in, piece.from, rows[piece.from:piece.to], contexts[piece.from:piece.to], lengths); err != nil {
+		if kept, err = w.keep(ctx, task, in, piece.from, rows[piece.from:piece.to], before[piece.from:piece.to], lengths); err != nil {
 			return activities.GenerateResult{}, fmt.Errorf("generate: %w", err)
 		}
 	} else {
 		w.engine.dropKept()
 	}
-	if err := w.sample(ctx, w.engine.state, task, in, rows[piece.from:piece.to], contexts[piece.from:piece.to], kept); err != nil {
+	if in.Calls != nil {
+		err = w.answer(ctx, task, in, requests, rows[piece.from:piece.to])
+	} else {
+		err = w.sample(ctx, w.engine.state, task, in, rows[piece.from:piece.to], before[piece.from:piece.to], kept)
+	}
+	if err != nil {
 		return activities.GenerateResult{}, fmt.Errorf("generate: %w", err)
 	}
 	if in.Turn >= in.Settings.Rollout.Limit(task.Turns) {
 		w.engine.dropKeptPiece(piece.from)
 	}
 	name := "generate"
+	if in.Calls != nil {
+		name = "answers"
+	}
 	if piece.more {
 		name, rows = piece.name(name), rows[piece.from:piece.to]
 	} else if err := sampledBefore(ctx, d.Store, in.Pieces, rows[:piece.from]); err != nil {
@@ -78,32 +96,42 @@ func (d *Device) Generate(ctx context.Context, in activities.GenerateInput) (_ a
 // contexts' keys and values where they are kept.
 func (w *work) sample(ctx context.Context, policy *model.State, task *run.Task, in activities.GenerateInput, rows []episode.GenerateRow,
 	contexts [][]int32, kept *model.Kept) error {
-	p, err := w.engine.programsFor(w.Context, in.Policy.Run, w.Shapes(task, in.Turn))
-	if err != nil {
-		return err
-	}
 	temperature := in.Settings.Rollout.Temperature
 	if task.Suite != nil {
 		temperature = task.Suite.Temperature
 	}
 	gen := model.GenerateInput{
-		Prompts: contexts, Temperature: float32(temperature), Stop: w.Tokenizer.EndOfTurn(),
-		StopTexts: model.NewStopTexts(task.StopAt, w.Tokenizer.Bytes), Greedy: temperature == 0, Kept: kept,
+		Prompts: contexts, Temperature: float32(temperature), StopTexts: model.NewStopTexts(task.StopAt, w.Tokenizer.Bytes),
+		Greedy: temperature == 0, Kept: kept,
 	}
+	var addresses []draw.Address
 	for i := range rows {
 		a := w.Address(task, in.Policy.Branch, in.Rollout, int(rows[i].Group), int(rows[i].Member)).Sample
 		a.Turn = int64(in.Turn)
-		u := make([]float32, task.MaxNewTokens)
+		addresses, gen.Alive = append(addresses, a), append(gen.Alive, rows[i].Alive)
+	}
+	return w.sampleBy(ctx, policy, in.Policy.Run, w.Shapes(task, in.Turn), gen, addresses, rows)
+}
+
+// sampleBy samples rows by the programs of some shapes: those that are alive in gen, each by the draws of its address.
+func (w *work) sampleBy(ctx context.Context, policy *model.State, of activities.Run, shapes model.Shapes, gen model.GenerateInput,
+	addresses []draw.Address, rows []episode.GenerateRow) error {
+	p, err := w.engine.programsFor(w.Context, of, shapes)
+	if err != nil {
+		return err
+	}
+	gen.Stop = w.Tokenizer.EndOfTurn()
+	for _, a := range addresses {
+		u := make([]float32, shapes.MaxNewTokens)
 		a.Uniforms(u)
 		gen.Uniforms = append(gen.Uniforms, u)
-		gen.Alive = append(gen.Alive, rows[i].Alive)
 	}
 	got, err := p.Sampler.Generate(ctx, policy, gen)
 	if err != nil {
 		return err
 	}
 	for i := range rows {
-		if rows[i].Alive {
+		if gen.Alive[i] {
 			rows[i].SampledIDs, rows[i].RolloutLogProbs, rows[i].Truncated = got.Tokens[i], got.LogProbs[i], got.Truncated[i]
 			if w.Train.Policy.Exact {
 				rows[i].RolloutEntropies = got.Entropies[i]

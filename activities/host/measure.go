@@ -70,7 +70,11 @@ func (h *Host) Measure(ctx context.Context, in activities.MeasureInput) (_ activ
 	if err != nil {
 		return activities.MeasureResult{}, err
 	}
-	broken := answers.Broken()
+	left, err := h.agentBroken(ctx, in.Turns, 0)
+	if err != nil {
+		return activities.MeasureResult{}, err
+	}
+	broken := append(answers.Broken(), left...)
 	if err := run.CheckBroken(broken, 0, len(rows), task.Members, task.Suite.Environment.BrokenShare); err != nil {
 		return activities.MeasureResult{}, err
 	}
@@ -79,7 +83,10 @@ func (h *Host) Measure(ctx context.Context, in activities.MeasureInput) (_ activ
 	if err := h.callMetrics(ctx, metrics, in.Turns, len(rows)); err != nil {
 		return activities.MeasureResult{}, err
 	}
-	if task.Foreign() {
+	if err := h.agentMetrics(ctx, metrics, in.Turns); err != nil {
+		return activities.MeasureResult{}, err
+	}
+	if task.Foreign() || task.ByAgent() {
 		run.BrokenMetrics(metrics, broken, dropped, len(rows))
 	} else {
 		lines, err := h.references.Of(rc, task)

@@ -64,6 +64,13 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 		redrawn += a.Redrawn()
 		broken = append(broken, a.BrokenOf(round*task.Rows())...)
 	}
+	for round, turns := range episode.Rounds(in.Turns) {
+		left, err := h.agentBroken(ctx, turns, round*task.Rows())
+		if err != nil {
+			return activities.SelectResult{}, err
+		}
+		broken = append(broken, left...)
+	}
 	if err := run.CheckBroken(broken, redrawn, len(rows), task.Members, rc.Train.Environment.BrokenShare); err != nil {
 		return activities.SelectResult{}, err
 	}
@@ -188,13 +195,16 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 	if rc.Train.Stop.SampledTokens > 0 {
 		metrics[activities.SampledTokens] = canon.Float(episode.SampledTokens(rows, branches) + unkept)
 	}
-	if task.Foreign() {
+	if task.Foreign() || task.ByAgent() {
 		run.BrokenMetrics(metrics, broken, dropped, len(rows))
 		if rc.Train.Environment.OnBroken == spec.Redraw {
 			metrics["broken/redrawn"] = canon.Float(float64(redrawn) / float64(len(rows)))
 		}
 	}
 	if err := h.callMetrics(ctx, metrics, in.Turns, len(rows)); err != nil {
+		return activities.SelectResult{}, err
+	}
+	if err := h.agentMetrics(ctx, metrics, in.Turns); err != nil {
 		return activities.SelectResult{}, err
 	}
 	verdicts.Metrics(metrics, dropped)

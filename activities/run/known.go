@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/agent"
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/envs/rewards"
 	"github.com/reprise-rl/reprise/envs/suites"
@@ -18,7 +19,7 @@ import (
 // options, and the named suites.
 func Known() spec.Known {
 	return spec.Known{
-		Environments: append(envs.Names(), foreign.Name), Options: optionProblems, Suites: suites.Names(),
+		Environments: append(envs.Names(), foreign.Name, agent.Name), Options: optionProblems, Suites: suites.Names(),
 		Suite: func(name string) (spec.Environment, bool) {
 			s, ok := suites.Named(name)
 			return spec.Environment{Name: s.Environment, Options: s.Options}, ok

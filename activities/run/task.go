@@ -1,11 +1,13 @@
 package run
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/agent"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/strict"
@@ -49,6 +51,20 @@ type Task struct {
 
 // Env is what a group plays.
 func (s *Task) Env(group int) envs.Environment { return s.Parts[s.order[group]].Environment }
+
+// ByAgent reports whether an agent of somebody else's plays the episodes.
+func (s *Task) ByAgent() bool {
+	if len(s.Parts) != 1 {
+		return false
+	}
+	_, ok := s.Parts[0].Environment.(*agent.Environment)
+	return ok
+}
+
+// AgentOptions are what the agent gets of the spec's environment.
+func (s *Task) AgentOptions() json.RawMessage {
+	return s.Parts[0].Environment.(*agent.Environment).Options()
+}
 
 // Label is the name of what a group plays.
 func (s *Task) Label(group int) string { return s.Parts[s.order[group]].Label }
@@ -153,6 +169,9 @@ func trainingTask(t spec.Train) (*Task, error) {
 	if err != nil {
 		return nil, err
 	}
+	if t.Environment.ByAgent() {
+		p = envs.Protocol{} // the agent writes the prompts
+	}
 	s := &Task{
 		Protocol: p,
 		Groups:   r.Groups, Members: r.GroupSize, Slots: r.GroupSlots(), Trees: r.TreesOf(), Method: methods.Search(r.Search),
@@ -169,6 +188,9 @@ func suiteTask(suite spec.Suite) (*Task, error) {
 		suite.Protocol, suite.MaxNewTokens)
 	if err != nil {
 		return nil, fmt.Errorf("suite %s: %w", suite.Name, err)
+	}
+	if suite.Environment.ByAgent() {
+		p = envs.Protocol{}
 	}
 	s := &Task{
 		Protocol: p,
@@ -215,7 +237,7 @@ func (rc *Context) Shapes(s *Task, turn int) model.Shapes {
 		Sharded:      u.Shards > 1,
 		Loss:         u.Terms(rc.Training.Turns),
 	}
-	if turn == 1 {
+	if turn == 1 && !s.ByAgent() {
 		sh.SharedPrompts = rc.Train.Rollout.SharedPrompts(s.Groups*s.Slots, s.Slots)
 	}
 	if rc.Keeps(s) {

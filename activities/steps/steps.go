@@ -113,7 +113,12 @@ var (
 	Judge = on[activities.JudgeInput, activities.JudgeResult]("Judge", "judge", OnHost, 4)
 	// CallTools answers the calls of tools in a turn's samples and stores calls and answers.
 	CallTools = on[activities.CallToolsInput, activities.CallToolsResult]("CallTools", "tools", OnHost, 4)
-	Step      = on[activities.StepInput, activities.StepResult]("Step", "step", OnHost, 1)
+	// TakeCalls gives a rollout's agents their answers and stores the calls that they make. Agents live on the worker that
+	// holds the run's device.
+	TakeCalls = on[activities.TakeCallsInput, activities.TakeCallsResult]("TakeCalls", "agent", OnSession, 2)
+	// Arrange makes the turns of the calls that agents have made.
+	Arrange = on[activities.ArrangeInput, activities.ArrangeResult]("Arrange", "arrange", OnHost, 1)
+	Step    = on[activities.StepInput, activities.StepResult]("Step", "step", OnHost, 1)
 	// Choose says which rows of a search are kept after a turn, or where branches begin, and stores why.
 	Choose   = on[activities.ChooseInput, activities.ChooseResult]("Choose", "choose", OnHost, 1)
 	Select   = on[activities.SelectInput, activities.SelectResult]("Select", "select", OnHost, 1)

@@ -29,8 +29,9 @@ type call struct {
 	taken   bool
 	// attached says that a client waits for it or is being written to, delivered that one got its answer.
 	attached, delivered bool
-	over                bool
-	done                chan struct{} // closed when it is over
+	// answered says that it is over, and not refused.
+	over, answered bool
+	done           chan struct{} // closed when it is over
 	// completion or refusal is what it ended with. It is dropped when it was delivered: no client can get it again.
 	completion *Completion
 	refusal    *Refusal
@@ -39,7 +40,7 @@ type call struct {
 // end gives the call its outcome, one of the two. What it asked is not needed any more. If the refusal is one that
 // passes, an equal call comes in its place.
 func (c *call) end(completion *Completion, refusal *Refusal) {
-	c.over, c.completion, c.refusal = true, completion, refusal
+	c.over, c.answered, c.completion, c.refusal = true, completion != nil, completion, refusal
 	c.Request = Request{}
 	close(c.done)
 	if refusal != nil && refusal.Passes() {
@@ -291,4 +292,20 @@ func (s *Server) Waiting(episode string) int {
 		return e.live
 	}
 	return 0
+}
+
+// Answered are the addresses of the calls of an open episode whose clients got an answer or are being sent one, sorted.
+func (s *Server) Answered(episode string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	if e := s.episodes[episode]; e != nil {
+		for address, c := range e.calls {
+			if c.answered && (c.attached || c.delivered) {
+				out = append(out, address)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
 }

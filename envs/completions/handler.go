@@ -85,7 +85,8 @@ func (s *Server) complete(out *writer, r *http.Request, e *episode) {
 	}
 	delivered := false
 	defer func() { s.detach(c, delivered) }()
-	if !s.wait(out, r, c) {
+	// A client may close its connection as soon as it has read the answer: what it does after the writing says nothing.
+	if !s.wait(out, r, c) || r.Context().Err() != nil {
 		return
 	}
 	switch {
@@ -99,7 +100,6 @@ func (s *Server) complete(out *writer, r *http.Request, e *episode) {
 		out.json(http.StatusOK, c.completion.Body(c.Address, s.options.Model, request))
 		delivered = !out.failed
 	}
-	delivered = delivered && r.Context().Err() == nil
 }
 
 // wait reports whether the call is over; otherwise its client went away.

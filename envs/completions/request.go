@@ -82,6 +82,9 @@ type Request struct {
 	Usage  bool `json:"usage,omitempty"`
 }
 
+// Encode is a request as JSON, which json.Unmarshal reads.
+func Encode(r Request) []byte { return encode(r) }
+
 // reading is a request that is being read.
 type reading struct {
 	Request

@@ -299,6 +299,7 @@ func (m *Manifest) refs() []NamedRef {
 			maybe(fmt.Sprintf("%sturns[%d].opening", role, i), turn.Opening)
 			maybe(fmt.Sprintf("%sturns[%d].answers", role, i), turn.Answers)
 			maybe(fmt.Sprintf("%sturns[%d].calls", role, i), turn.Calls)
+			maybe(fmt.Sprintf("%sturns[%d].requests", role, i), turn.Requests)
 			maybe(fmt.Sprintf("%sturns[%d].verdicts", role, i), turn.Verdicts)
 			maybe(fmt.Sprintf("%sturns[%d].choices", role, i), turn.Choices)
 			maybe(fmt.Sprintf("%sturns[%d].forks", role, i), turn.Forks)

@@ -37,6 +37,8 @@ type TurnRefs struct {
 	Answers *Ref `json:"answers,omitempty"`
 	// Calls has the calls of tools in the samples, with their answers; nil without tools.
 	Calls *Ref `json:"calls,omitempty"`
+	// Requests has the calls of the agent that played the turn, and how episodes ended; nil without agents.
+	Requests *Ref `json:"requests,omitempty"`
 	// Verdicts has what a judge outside this program said of the round's episodes, in its last
 	// turn; nil without one.
 	Verdicts *Ref `json:"verdicts,omitempty"`

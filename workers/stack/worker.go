@@ -32,6 +32,8 @@ func AddWorkerFlags(f *pflag.FlagSet, o *workers.Options, heartbeat time.Duratio
 	f.StringArrayVar(&o.EnvTemporal, "env-temporal", nil, "`NAME` of a foreign environment whose workers poll Temporal's queue reprise-env.NAME, for the host role; may be repeated")
 	f.StringArrayVar(&o.EnvOpenEnv, "env-openenv", nil, "`NAME=URL` of an environment of OpenEnv's, as echo=ws://127.0.0.1:8000/ws, for the host role; may be repeated")
 	AddToolFlags(f, &o.ToolServers, ", for the host role")
+	f.StringArrayVar(&o.Agents.Agents, "agent", nil, "`NAME=COMMAND or NAME=URL` of an agent that plays the episodes of a spec with rollout.agent, for the device role; may be repeated")
+	f.StringArrayVar(&o.Agents.Variables, "agent-variable", nil, "`NAME=VARIABLE`: the command of the agent NAME gets an environment variable; may be repeated")
 	f.StringVar(&o.EnvFile, "env-file", "", `JSON file of more foreign environments, {"NAME": "COMMAND"}, read again for each request, so that it may change while the worker runs (reprise dev: envs.json in its folder, which reprise env add writes)`)
 	f.IntVar(&o.ContinueAfter, "continue-as-new-after", 0, "iterations before a run continues as new (0: when the server suggests it)")
 	f.StringVar(&o.PagesURL, "pages-url", "", "URL at which `reprise pages` serves: the details in the Web UI link to a run's page there (reprise dev sets its own)")

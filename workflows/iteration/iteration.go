@@ -63,6 +63,8 @@ type Start struct {
 	Frozen string
 	// Apart is the id of the Evaluate workflow that evaluates; "" in a run.
 	Apart string
+	// Recorded is set where the iteration is computed again.
+	Recorded Recorded
 }
 
 // Due is what an iteration does in addition to training.

@@ -24,6 +24,9 @@ type rolling struct {
 	foreign bool
 	// tools says that the policy may call tools.
 	tools bool
+	// agent says that an agent plays the episodes. recorded are the turns of a rollout that is computed again.
+	agent    bool
+	recorded []store.TurnRefs
 	// search is how the rollout searches; "" is not at all.
 	search string
 	// expansions is how many waves follow the first; their rows begin as branches.
@@ -87,6 +90,9 @@ func (r rolling) ready() []Call {
 	}
 	turn := r.progress.turn()
 	key := fmt.Sprintf("%s · turn %d", r.label, turn)
+	if r.agent {
+		return r.converse()
+	}
 	if r.chooses() {
 		return r.choose()
 	}
@@ -214,7 +220,8 @@ func (it *Iteration) rollout() []Call {
 	return rolling{
 		Iteration: it, progress: &it.Rollout, what: activities.Rollout{Iteration: it.Number, Round: it.Round},
 		policy: it.before(), settings: it.Settings, rows: it.Plan.Rows, turns: it.Settings.Rollout.Limit(it.Plan.Turns), label: label,
-		foreign: it.Plan.Foreign, tools: it.Plan.Tools, blocks: it.Plan.Blocks(), search: it.Plan.Search, expansions: it.Plan.Expansions,
+		foreign: it.Plan.Foreign, tools: it.Plan.Tools, agent: it.Plan.Agent, recorded: roundOf(it.Recorded.Turns, it.Round),
+		blocks: it.Plan.Blocks(), search: it.Plan.Search, expansions: it.Plan.Expansions,
 		ended: func() {
 			if it.Round+1 < it.Plan.Freshness.Rounds() {
 				it.nextRound()
@@ -363,7 +370,8 @@ func (it *Iteration) evaluating(progress **Measured, v activities.Version) []Cal
 	if !m.Rolled.Done {
 		return rolling{
 			Iteration: it, progress: &m.Rolled, what: what, policy: v, settings: it.Settings, rows: suite.Rows, turns: suite.Turns,
-			label: label, timing: "evaluation.", foreign: suite.Foreign, tools: suite.Tools, begun: func() { *progress = m },
+			label: label, timing: "evaluation.", foreign: suite.Foreign, tools: suite.Tools, agent: suite.Agent,
+			recorded: it.Recorded.of(v.Version, suite.Name), begun: func() { *progress = m },
 		}.ready()
 	}
 	return []Call{call(steps.Measure, label, activities.MeasureInput{

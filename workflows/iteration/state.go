@@ -53,9 +53,15 @@ type Rolled struct {
 	Opening  *store.Ref       `json:"opening,omitempty"` // of foreign environments, until the first turn is done
 	Answers  *store.Ref       `json:"answers,omitempty"` // of foreign environments, in the running turn
 	Calls    *store.Ref       `json:"calls,omitempty"`   // of tools, in the running turn
-	Alive    int              `json:"alive"`             // episodes that continue
-	Over     bool             `json:"over,omitempty"`    // no turn follows, and the last choice of a search does
-	Done     bool             `json:"done"`
+	// Taken are the calls of agents that were taken and answered, Running those that are not answered yet. Waits counts how often
+	// none came in time.
+	Taken   []activities.Taken `json:"taken,omitempty"`
+	Running *activities.Taken  `json:"running,omitempty"`
+	Playing bool               `json:"playing,omitempty"` // episodes of agents go on after Running
+	Waits   int                `json:"waits,omitempty"`
+	Alive   int                `json:"alive"`          // episodes that continue
+	Over    bool               `json:"over,omitempty"` // no turn follows, and the last choice of a search does
+	Done    bool               `json:"done"`
 	// Wave is the running one, from 0. It has Before turns less than are recorded: those of the waves
 	// before, from the turn on with which it began.
 	Wave   int `json:"wave,omitempty"`

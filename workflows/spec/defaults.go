@@ -94,11 +94,11 @@ func described() []*rule {
 		{path: "environment.mixture", typ: typeObjects, elements: partRules, most: maxParts, source: fromOurs + " (RAGEN: es_manager's tags)",
 			doc: "Several environments in one run, instead of a name. Each group plays one of them, in proportion to the shares."},
 		{path: "environment.broken_share", typ: typeNumber, span: span{low: 0, high: 1, openLow: true}, source: fromOurs,
-			doc: "The largest share of a rollout's or an evaluation's episodes in which a foreign environment may break (raise an error, or show more than its `widest`). Beyond it the run pauses and says which episodes broke; nothing of that turn is stored, and a resumed run asks about it again. Broken episodes are never a reward: they are left out of all figures and of the update, a group of which fewer than half of the members, or fewer than two, are left is left out whole. Default with the environment `foreign`: 0.05."},
+			doc: "The largest share of a rollout's or an evaluation's episodes in which a foreign environment may break (raise an error, or show more than its `widest`), or an agent fail. Beyond it the run pauses and says which episodes broke; nothing of that turn is stored, and a resumed run asks about it again. Broken episodes are never a reward: they are left out of all figures and of the update, a group of which fewer than half of the members, or fewer than two, are left is left out whole. Default with the environments `foreign` and `agent`: 0.05."},
 		{path: "environment.on_broken", typ: typeString, enum: []string{Drop, Redraw}, source: fromOurs,
 			doc: "What happens to a training episode in which a foreign environment breaks. `drop` leaves it out. `redraw` asks about it again with other chance, at most twice: at its beginning the episode is another one of the same instance; later it continues if the actions it has had lead to the same under the new chance, and is left out if they do not. Episodes that are drawn again count for `environment.broken_share`. Evaluations never draw again. Left out: drop."},
 		{path: "environment.timeout_seconds", typ: typeInteger, span: between(1, 3600), source: fromOurs,
-			doc: "How long a foreign environment may take to answer one call about up to 64 episodes, three times in a row. At most `limits.activity_seconds`. Default with the environment `foreign`: 60, or `limits.activity_seconds` if that is less."},
+			doc: "How long a foreign environment may take to answer one call about up to 64 episodes, three times in a row; of an agent, how long it may do something else between an answer and its next call or its end. At most `limits.activity_seconds`. Default with the environments `foreign` and `agent`: 60, or `limits.activity_seconds` if that is less."},
 		toolsRules("environment.")[0], toolsRules("environment.")[1], toolsRules("environment.")[2], toolsRules("environment.")[3],
 
 		{path: "rollout.groups", typ: typeInteger, value: 8, span: between(1, 4096), source: fromPaper,
@@ -127,6 +127,7 @@ func described() []*rule {
 		{path: "rollout.prompt_tokens", typ: typeIntegers, span: between(1, maxTokens), source: fromOurs,
 			doc: "The width of the context at the start of each turn. Leave it out: the environment and the tokenizer give the widths."},
 
+		agentRules[0],
 		{path: "rollout.pass_rows", typ: typeInteger, span: between(1, 4096), source: fromOurs,
 			doc: "Rows that a device generates for at once, in a rollout and in an evaluation. It is the unit of memory and of bits: another number gives another run. Default: 64, or the half, the quarter and so on that `limits.device_gb` has room for, which the start of the run writes down."},
 		{path: "rollout.block_rows", typ: typeInteger, span: between(2, 65536), source: fromOurs,

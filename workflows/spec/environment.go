@@ -39,6 +39,9 @@ type Environment struct {
 // Foreign is the name of all environments outside this program: the option "name" says which.
 const Foreign = "foreign"
 
+// ByAgent is the name of the environment that stands for the task of an agent: rollout.agent says which.
+const ByAgent = "agent"
+
 // What happens to a training episode in which a foreign environment breaks.
 const (
 	Drop   = "drop"   // it is left out
@@ -56,13 +59,16 @@ func (e Environment) Foreign() bool {
 	return slices.ContainsFunc(e.Parts(), func(p Part) bool { return p.Name == Foreign })
 }
 
+// ByAgent reports whether the environment is the task of an agent.
+func (e Environment) ByAgent() bool { return e.Name == ByAgent }
+
 // Timeout is how long a foreign environment may take for one answer.
 func (e Environment) Timeout() time.Duration { return time.Duration(e.TimeoutSeconds) * time.Second }
 
 // withForeignDefaults fills in the fields about foreign environments if this is one. seconds is
 // limits.activity_seconds.
 func (e Environment) withForeignDefaults(seconds int) Environment {
-	if e.Foreign() {
+	if e.Foreign() || e.ByAgent() {
 		e.BrokenShare = cmp.Or(e.BrokenShare, defaultBrokenShare)
 		e.TimeoutSeconds = cmp.Or(e.TimeoutSeconds, min(defaultTimeoutSeconds, seconds))
 	}
@@ -76,9 +82,9 @@ func (e Environment) checkForeign(path string) Problems {
 	}
 	var problems Problems
 	for key, value := range map[string]float64{"broken_share": e.BrokenShare, "timeout_seconds": float64(e.TimeoutSeconds)} {
-		if value != 0 {
+		if value != 0 && !e.ByAgent() {
 			problems = append(problems, Problem{Path: strict.Join(path, key), Found: formatNumber(value),
-				Allowed: "this field only with the environment " + strict.Quote(Foreign), Hint: "leave it out"})
+				Allowed: "this field only with the environment " + strict.Quote(Foreign) + " or " + strict.Quote(ByAgent), Hint: "leave it out"})
 		}
 	}
 	if e.OnBroken != "" {

@@ -386,6 +386,38 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"evaluation":{"instances":65536}`, `"evaluation":{"instances":256,"samples":256}`, `"evaluation":{"suites":[{"suite":"in-distribution","instances":64,"samples":1024}]}`},
 		[]string{`"evaluation":{"instances":331,"samples":198}`, `"evaluation":{"suites":["in-distribution",{"name":"b","suite":"in-distribution","instances":331,"samples":198}]}`},
 	},
+	"rollout.agent environment.name environment.mixture": {
+		[]string{`"environment":{"name":"agent"},"policy":{"from":"starter","warm_start":{"steps":0}},"rollout":{"agent":"a","turns":2,"prompt_tokens":[16,16]}`},
+		[]string{
+			`"environment":{"name":"agent"}`,
+			`"policy":{"from":"starter","warm_start":{"steps":0}},"rollout":{"agent":"a","turns":2,"prompt_tokens":[16,16]}`,
+			`"environment":{"mixture":[{"name":"agent"},{"name":"bandit"}]}`,
+		},
+	},
+	"evaluation.suites rollout.agent": {
+		[]string{`"environment":{"name":"agent"},"policy":{"from":"starter","warm_start":{"steps":0}},"rollout":{"agent":"a","turns":2,"prompt_tokens":[16,16]}`, `"environment":{"name":"agent"},"policy":{"from":"starter","warm_start":{"steps":0}},"rollout":{"agent":"a","turns":2,"prompt_tokens":[16,16]},"evaluation":{"suites":[{"environment":{"name":"agent"},"turns":3,"prompt_tokens":[8,8,8]}]}`},
+		[]string{
+			`"evaluation":{"suites":[{"environment":{"name":"agent"},"turns":2,"prompt_tokens":[16,16]}]}`,
+			`"environment":{"name":"agent"},"policy":{"from":"starter","warm_start":{"steps":0}},"rollout":{"agent":"a","turns":2,"prompt_tokens":[16,16]},"evaluation":{"suites":[{"environment":{"name":"agent"},"turns":3}]}`,
+		},
+	},
+	"rollout.agent rollout.prompt_tokens policy.warm_start.steps rollout.context_turns rollout.context rollout.subgoals rollout.keep_values rollout.search rollout.block_rows rollout.lag rollout.overlong_cache environment.tools rewards diagnostics.every": {
+		[]string{`"environment":{"name":"agent"},"policy":{"from":"starter","warm_start":{"steps":0}},"rollout":{"agent":"a","turns":2,"prompt_tokens":[16,16]}`},
+		[]string{
+			`"environment":{"name":"agent"},"policy":{"from":"starter","warm_start":{"steps":0}},"rollout":{"agent":"a"},"evaluation":{"suites":[{"suite":"in-distribution","prompt_tokens":[9,9,9,9,9]}]}`,
+			`"environment":{"name":"agent"},"rollout":{"agent":"a","turns":2,"prompt_tokens":[16,16]}`,
+			`"environment":{"name":"agent"},"policy":{"from":"starter","warm_start":{"steps":0}},"rollout":{"agent":"a","turns":2,"prompt_tokens":[16,16],"context_turns":1}`,
+			`"environment":{"name":"agent"},"policy":{"from":"starter","warm_start":{"steps":0}},"rollout":{"agent":"a","turns":2,"prompt_tokens":[16,16],"context":[{"keep_last":1,"cut_observations":0}]}`,
+			`"environment":{"name":"agent"},"policy":{"from":"starter","warm_start":{"steps":0}},"rollout":{"agent":"a","turns":2,"prompt_tokens":[16,16],"keep_values":true}`,
+			`"environment":{"name":"agent"},"policy":{"from":"starter","warm_start":{"steps":0}},"rollout":{"agent":"a","turns":2,"prompt_tokens":[16,16],"search":"greedy"}`,
+			`"environment":{"name":"agent"},"policy":{"from":"starter","warm_start":{"steps":0}},"rollout":{"agent":"a","turns":2,"prompt_tokens":[16,16],"block_rows":128}`,
+			`"environment":{"name":"agent"},"policy":{"from":"starter","warm_start":{"steps":0}},"rollout":{"agent":"a","turns":2,"prompt_tokens":[16,16],"lag":1},"update":{"mismatch":{"regime":"decoupled"}}`,
+			`"environment":{"name":"agent"},"policy":{"from":"starter","warm_start":{"steps":0}},"rollout":{"agent":"a","turns":2,"prompt_tokens":[16,16],"overlong_cache":1}`,
+			`"environment":{"name":"agent","tools":[{"name":"calculator"}]},"policy":{"from":"starter","warm_start":{"steps":0}},"rollout":{"agent":"a","turns":2,"prompt_tokens":[16,16]}`,
+			`"environment":{"name":"agent"},"policy":{"from":"starter","warm_start":{"steps":0}},"rollout":{"agent":"a","turns":2,"prompt_tokens":[16,16]},"rewards":[{"name":"length"}]`,
+			`"environment":{"name":"agent"},"policy":{"from":"starter","warm_start":{"steps":0}},"rollout":{"agent":"a","turns":2,"prompt_tokens":[16,16]},"diagnostics":{"every":5}`,
+		},
+	},
 	"evaluation.suites rollout.prompt_tokens rollout.turns": {
 		[]string{`"evaluation":{"suites":[{"suite":"in-distribution","turns":2,"prompt_tokens":[16,16]}]}`},
 		[]string{`"evaluation":{"suites":[{"suite":"in-distribution","turns":2,"prompt_tokens":[16,15]}]}`, `"evaluation":{"suites":[{"suite":"in-distribution","turns":2,"prompt_tokens":[16]}]}`},

@@ -29,7 +29,7 @@ func withoutComparison() string {
 var relations = sync.OnceValue(func() []relation {
 	return slices.Concat(
 		generalRelations(), searchRelations(), surrogateRelations(), supervisedRelations, passesRelations, protocolRelations,
-		toolRelations, contextRelations,
+		toolRelations, contextRelations, agentRelations,
 		secondRelations(), lagRelations,
 		stopRelations,
 	)

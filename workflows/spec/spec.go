@@ -131,6 +131,8 @@ type Rollout struct {
 	Context []ContextCut `json:"context,omitempty"`
 	// PromptTokens are resolved from the environment if absent.
 	PromptTokens []int `json:"prompt_tokens,omitempty"`
+	// Agent is the agent that plays the episodes; "" is the protocol of this program.
+	Agent string `json:"agent,omitempty"`
 	// PassRows is 0 where it is left out, so that such a spec has the bytes it had before
 	// the field; see [Rollout.Pass].
 	PassRows int `json:"pass_rows,omitempty"`

@@ -19,6 +19,9 @@ func (d *decoder) assembleSuites(t Train) ([]Suite, Problems) {
 	seen := map[string]int{}
 	for i, v := range written {
 		s, p := d.assembleSuite(t, v, strict.Index("evaluation.suites", i))
+		if s.Environment.ByAgent() && s.PromptTokens == nil && s.Turns == t.Rollout.Turns {
+			s.PromptTokens = t.Rollout.PromptTokens // no environment gives them
+		}
 		problems = append(problems, p...)
 		if at, twice := seen[s.Name]; twice && len(p) == 0 {
 			problems = append(problems, Problem{Path: strict.Index("evaluation.suites", i), Found: "the name " + strict.Quote(s.Name) + " a second time",
