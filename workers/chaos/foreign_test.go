@@ -38,6 +38,8 @@ func servesEnvironment() bool {
 		}
 	case serveTools:
 		serve = func() error { return toolServer(os.Args[2], os.Args[3], os.Args[4]) }
+	case serveAgent:
+		serve = func() error { return playAgent(os.Args[2], os.Args[3]) }
 	default:
 		return false
 	}
