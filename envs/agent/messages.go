@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/model/draw"
@@ -78,7 +79,7 @@ var metricName = regexp.MustCompile(`^[a-z0-9][a-z0-9_]{0,63}$`)
 func readResult(line []byte) (episode string, r Result, err error) {
 	n, err := strict.Parse(line, strict.Limits{Depth: 3})
 	if err != nil || n.Kind() != strict.Object {
-		return "", r, fmt.Errorf("it wrote %s, want a JSON object with reward or error; other output belongs on standard error", strict.Quote(string(line)))
+		return "", r, fmt.Errorf("it wrote %s, want a JSON object with reward or error; other output belongs on standard error", strict.Quote(strings.TrimSpace(string(line))))
 	}
 	seen := map[string]bool{}
 	for _, m := range n.Written() {
