@@ -81,7 +81,8 @@ type Plan struct {
 	// Foreign says that the rollout plays foreign environments, which are asked before the first
 	// turn and after each sample.
 	Foreign bool `json:"foreign,omitempty"`
-	// Tools says that the policy may call tools, which are answered after each sample.
+	// Tools says that CallTools follows each sample: the policy may call tools, or an environment asks outside about
+	// actions.
 	Tools bool `json:"tools,omitempty"`
 	// Workers is how many device workers may sample a turn's blocks of BlockRows rows at once, the
 	// one of the session among them; both are 0 where Generate samples all rows.
