@@ -53,7 +53,7 @@ func TestReferencesPass(t *testing.T) {
 	seen := map[*kind]bool{}
 	for _, levels := range levelNames {
 		c := newCode(t, fmt.Sprintf(`{"levels":%q,"split":"all","reward":"share"}`, levels))
-		for n := range 60 {
+		for n := range 30 {
 			e := c.Reset(instance(n), draw.Address{}).(*episode)
 			o := try(t, e, e.problem.reference)
 			require.True(t, o.Success && o.Done, "%s\n%s\n%s", e.problem.text, e.problem.reference, o.Text)
@@ -171,7 +171,7 @@ func TestSplits(t *testing.T) {
 			outcomes := map[string]map[string]bool{Train: {}, Test: {}}
 			for split, of := range outcomes {
 				c := newCode(t, fmt.Sprintf(`{"levels":%q,"about":%q,"split":%q}`, levels, about, split))
-				for n := range 150 {
+				for n := range 100 {
 					r := instance(n).Rand()
 					of[drawFunction(r, typesAbout[about][0], c.options.least, split).outcomes()] = true
 				}

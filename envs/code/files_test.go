@@ -112,7 +112,7 @@ func TestWidths(t *testing.T) {
 			widths, err := envs.MaxPromptTokens(c, tok, p, turns, 16)
 			require.NoError(t, err)
 			most := 0
-			for n := range 60 {
+			for n := range 30 {
 				e := c.Reset(instance(n), draw.Address{})
 				ids, err := p.PromptIDs(tok, c, e)
 				require.NoError(t, err)

@@ -149,7 +149,9 @@ func readLine(r *bufio.Reader, most int) ([]byte, error) {
 // ErrProtocol, or the context's.
 func (c *child) run(ctx context.Context, program string, expressions []string) (answer Answer, usable bool, err error) {
 	l := c.limits
-	answers := exchange[reply](c, request{Program: program, Expressions: expressions, Steps: l.Steps, Output: l.Output, Deadline: l.Deadline})
+	answers := exchange[reply](c, request{
+		Program: program, Expressions: expressions, Steps: l.Steps, Output: l.Output, Deadline: l.Deadline,
+	})
 	deadline := time.NewTimer(l.Deadline)
 	defer deadline.Stop()
 	select {
