@@ -145,8 +145,8 @@ func readLine(r *bufio.Reader, most int) ([]byte, error) {
 	}
 }
 
-// run runs a program and, if there are any, evaluates expressions. usable says that the child can run another; if not, it is gone. Errors are of kind ErrEnded or
-// ErrProtocol, or the context's.
+// run runs a program and, if there are any, evaluates expressions. usable says that the child can run another; if not, it
+// is gone. Errors are of kind ErrEnded or ErrProtocol, or the context's.
 func (c *child) run(ctx context.Context, program string, expressions []string) (answer Answer, usable bool, err error) {
 	l := c.limits
 	answers := exchange[reply](c, request{
