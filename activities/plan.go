@@ -81,7 +81,8 @@ type Plan struct {
 	// Foreign says that the rollout plays foreign environments, which are asked before the first
 	// turn and after each sample.
 	Foreign bool `json:"foreign,omitempty"`
-	// Tools says that the policy may call tools, which are answered after each sample.
+	// Tools says that CallTools follows each sample: the policy may call tools, or an environment asks outside about
+	// actions.
 	Tools bool `json:"tools,omitempty"`
 	// Agent says that an agent plays the episodes by calling the policy.
 	Agent bool `json:"agent,omitempty"`

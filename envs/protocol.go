@@ -197,6 +197,8 @@ type Reply struct {
 	Surplus int
 	// Calls are the calls of tools, in order; see Toolset.
 	Calls []calls.Call
+	// Grade is the answer to what a Graded episode asks about the action; nil where nobody was asked. Parse leaves it nil.
+	Grade *ToolAnswer
 }
 
 // gap is Python's \s, which Go's is not.

@@ -21,6 +21,7 @@ type entry struct {
 	summary string
 	make    func(*Options) Environment
 	outside bool // see RegisterOutside
+	grades  func() bool
 }
 
 var registry = struct {
@@ -77,6 +78,10 @@ func add(name string, e entry) error {
 	if _, ok := registry.entries[name]; ok {
 		return errTaken(name)
 	}
+	e.grades = sync.OnceValue(func() bool {
+		_, grading := e.make(parseOptions(nil)).(Grading)
+		return grading
+	})
 	registry.entries[name] = e
 	return nil
 }

@@ -64,6 +64,9 @@ func (p Protocol) Play(episode Episode, reply Reply, actionsLeft int) Turn {
 		t.Invalid += invalid + copied
 		legal = episode.Legal
 	}
+	if _, ok := episode.(Graded); ok {
+		legal = func(string) (string, bool) { return p.grade(episode, reply) } // of the turn's one action
+	}
 	charged := false
 	for i, action := range reply.Actions {
 		if t.ActionsLeft == 0 || episode.Done() {

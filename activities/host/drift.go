@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -182,11 +183,14 @@ func (h *Host) toolDrifts(ctx context.Context, in activities.CallToolsInput,
 		if t.Calls == nil {
 			continue
 		}
-		recorded, err := tables.Get[run.CallRow](ctx, h.Store, *t.Calls)
+		answers, err := tables.Get[run.CallRow](ctx, h.Store, *t.Calls)
 		if err != nil {
 			return nil, 0, err
 		}
-		in.Turn, in.Turns, in.Generate = i+1, turns[:i], t.Generate
+		in.Turns, in.Generate = turns[:i], t.Generate
+		if in.Rollout.Wave, in.Turn, err = recorded.Next(ctx, h.Store, in.Turns); err != nil {
+			return nil, 0, err
+		}
 		m, err := h.calling(ctx, in)
 		if err != nil {
 			return nil, 0, err
@@ -198,17 +202,17 @@ func (h *Host) toolDrifts(ctx context.Context, in activities.CallToolsInput,
 		if err != nil {
 			return nil, 0, err
 		}
-		if len(now) != len(recorded) {
-			return nil, 0, fmt.Errorf("turn %d has %d calls, and %d are recorded: %w", in.Turn, len(now), len(recorded), store.ErrInvalid)
+		if len(now) != len(answers) {
+			return nil, 0, fmt.Errorf("turn %d has %d calls, and %d are recorded: %w", in.Turn, len(now), len(answers), store.ErrInvalid)
 		}
 		compared += len(now)
-		for k, was := range recorded {
+		for k, was := range answers {
 			is := now[k]
 			if was == is || drifted[was.Row] {
 				continue
 			}
 			d := Drift{Round: in.Rollout.Round, Turn: in.Turn, Group: int(was.Group), Member: int(was.Member),
-				What: fmt.Sprintf("answer %d of tool %s", was.Call+1, was.Tool), Recorded: strict.Quote(was.Answer), Now: strict.Quote(is.Answer)}
+				What: whatDrifts(was), Recorded: strict.Quote(was.Answer), Now: strict.Quote(is.Answer)}
 			if e := in.Rollout.Evaluation; e != nil {
 				d.Suite = e.Suite
 			}
@@ -216,4 +220,12 @@ func (h *Host) toolDrifts(ctx context.Context, in activities.CallToolsInput,
 		}
 	}
 	return drifts, compared, nil
+}
+
+// whatDrifts names an answer.
+func whatDrifts(was run.CallRow) string {
+	if was.Call == run.GradeCall {
+		return "answer about the action in " + was.Tool
+	}
+	return fmt.Sprintf("answer %d of tool %s", was.Call+1, was.Tool)
 }

@@ -80,7 +80,7 @@ func (h *Host) Measure(ctx context.Context, in activities.MeasureInput) (_ activ
 	}
 	dropped := run.Drop(rows, broken, 1) // each by itself: an instance's samples are not compared
 	metrics := run.EvaluationMetrics(task, rows)
-	if err := h.callMetrics(ctx, metrics, in.Turns, len(rows)); err != nil {
+	if err := h.callMetrics(ctx, metrics, task, in.Turns, len(rows)); err != nil {
 		return activities.MeasureResult{}, err
 	}
 	if err := h.agentMetrics(ctx, metrics, in.Turns); err != nil {

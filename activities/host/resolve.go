@@ -296,7 +296,7 @@ func PlanOf(t spec.Train) activities.Plan {
 		Freshness: t.Freshness, Diagnostics: t.Diagnostics, Report: t.Report.AtEnd, Collapse: t.Collapse, Settings: spec.SettingsOf(t),
 		Schedule: t.Schedule, WarmStartSteps: t.Policy.WarmStart.Steps,
 		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0, Foreign: t.Environment.Foreign(), Judged: t.Judged(),
-		Tools: len(t.Environment.Tools) > 0, Agent: t.Environment.ByAgent(),
+		Tools: run.CallsTools(t.Environment), Agent: t.Environment.ByAgent(),
 		Search: t.Rollout.Search, Expansions: t.Rollout.TreesOf().Expansions,
 		StopTokens: t.Stop.SampledTokens, StopSuccess: t.Stop.Success, Lag: t.Rollout.Lag, ScoredBySampler: t.ScoredBySampler(),
 	}
@@ -308,7 +308,7 @@ func PlanOf(t spec.Train) activities.Plan {
 	}
 	for _, s := range t.Evaluation.Suites {
 		p.Suites = append(p.Suites, activities.PlanSuite{Name: s.Name, Turns: s.Turns, Rows: s.Rows(), Foreign: s.Environment.Foreign(),
-			Tools: len(s.Environment.Tools) > 0, Agent: s.Environment.ByAgent()})
+			Tools: run.CallsTools(s.Environment), Agent: s.Environment.ByAgent()})
 	}
 	return p
 }

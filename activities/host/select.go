@@ -201,7 +201,7 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 			metrics["broken/redrawn"] = canon.Float(float64(redrawn) / float64(len(rows)))
 		}
 	}
-	if err := h.callMetrics(ctx, metrics, in.Turns, len(rows)); err != nil {
+	if err := h.callMetrics(ctx, metrics, task, in.Turns, len(rows)); err != nil {
 		return activities.SelectResult{}, err
 	}
 	if err := h.agentMetrics(ctx, metrics, in.Turns); err != nil {

@@ -97,13 +97,13 @@ func (h *Host) answered(ctx context.Context, task *run.Task, in activities.StepI
 	return task, broken, err
 }
 
-// pastResults are the answers to the calls of the turns before, [turns][rows][calls], if the next context is built from the
+// pastResults are the answers to the calls of the turns before, [turns][rows], if the next context is built from the
 // start; otherwise nil.
-func (h *Host) pastResults(ctx context.Context, task *run.Task, in activities.StepInput, rows int) ([][][]string, error) {
+func (h *Host) pastResults(ctx context.Context, task *run.Task, in activities.StepInput, rows int) ([][]run.Answered, error) {
 	if task.Protocol.Tools == nil || !task.Protocol.Restarts(in.Turn+1) {
 		return nil, nil
 	}
-	past := make([][][]string, len(in.Turns))
+	past := make([][]run.Answered, len(in.Turns))
 	for i, t := range in.Turns {
 		var err error
 		if past[i], err = run.Results(ctx, h.Store, t.Calls, rows); err != nil {
@@ -113,12 +113,34 @@ func (h *Host) pastResults(ctx context.Context, task *run.Task, in activities.St
 	return past, nil
 }
 
-// playRow answers one row's sample. past has the results of the turns before, nil where they are not needed.
-func playRow(rc *run.Context, s *run.Task, in activities.StepInput, row *episode.StepRow, g episode.GenerateRow,
-	history []episode.Turn, results []string, past [][][]string) error {
-	a := rc.Address(s, in.Branch, in.Rollout, int(g.Group), int(g.Member))
+// rebuilt builds a row's episode again from the turns before. left are the actions left.
+func rebuilt(rc *run.Context, s *run.Task, branch int, r activities.Rollout, g episode.GenerateRow, history []episode.Turn) (
+	built envs.Episode, left int, err error,
+) {
 	env := s.Env(int(g.Group))
 	actions := make([][]string, len(history))
+	for t, h := range history {
+		if int(g.Row) >= len(h.Step) {
+			return nil, 0, fmt.Errorf("turn %d has no such row: %w", t+1, store.ErrInvalid)
+		}
+		actions[t] = h.Step[g.Row].Actions
+	}
+	instance := rc.Address(s, branch, r, int(g.Group), int(g.Member)).Instance
+	built, played, err := envs.ReplayForked(env, instance, rc.Chances(s, branch, r, g, history), actions)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%w: %w", err, store.ErrInvalid)
+	}
+	if n := len(played); n > 0 {
+		return built, played[n-1].ActionsLeft, nil
+	}
+	return built, env.MaxActions(), nil
+}
+
+// playRow answers one row's sample. past has the results of the turns before, nil where they are not needed.
+func playRow(rc *run.Context, s *run.Task, in activities.StepInput, row *episode.StepRow, g episode.GenerateRow,
+	history []episode.Turn, answered run.Answered, past [][]run.Answered) error {
+	a := rc.Address(s, in.Branch, in.Rollout, int(g.Group), int(g.Member))
+	env := s.Env(int(g.Group))
 	recorded := make([]envs.Recorded, len(history), len(history)+1)
 	context := 0
 	for t, h := range history {
@@ -126,10 +148,9 @@ func playRow(rc *run.Context, s *run.Task, in activities.StepInput, row *episode
 			return fmt.Errorf("turn %d has no such row: %w", t+1, store.ErrInvalid)
 		}
 		before := h.Generate[g.Row]
-		actions[t] = h.Step[g.Row].Actions
-		recorded[t] = envs.Recorded{Actions: actions[t], Sampled: before.SampledIDs}
+		recorded[t] = envs.Recorded{Actions: h.Step[g.Row].Actions, Sampled: before.SampledIDs}
 		if past != nil {
-			recorded[t].Results = past[t][g.Row]
+			recorded[t].Results = past[t][g.Row].Results
 		}
 		if before.Restart {
 			context = 0
@@ -140,16 +161,17 @@ func playRow(rc *run.Context, s *run.Task, in activities.StepInput, row *episode
 		context = 0
 	}
 	context += len(g.PromptIDs) + len(g.SampledIDs)
-	episode, played, err := envs.ReplayForked(env, a.Instance, rc.Chances(s, in.Branch, in.Rollout, g, history), actions)
+	episode, left, err := rebuilt(rc, s, in.Branch, in.Rollout, g, history)
 	if err != nil {
-		return fmt.Errorf("%w: %w", err, store.ErrInvalid)
-	}
-	left := env.MaxActions()
-	if n := len(played); n > 0 {
-		left = played[n-1].ActionsLeft
+		return err
 	}
 	reply, open := s.Protocol.ReadReply(rc.Tokenizer, env, g.SampledIDs)
 	row.StateBefore = episode.StateKey()
+	results := answered.Results
+	if _, _, asks := s.Protocol.Question(episode, reply); asks != (answered.Grade != nil) {
+		return fmt.Errorf("the environment asks about the action: %t, and an answer is recorded: %t: %w", asks, answered.Grade != nil, store.ErrInvalid)
+	}
+	reply.Grade = answered.Grade
 	t := s.Protocol.Play(episode, reply, left)
 	if len(t.Calls) != len(results) {
 		return fmt.Errorf("%d calls of tools and %d answers: %w", len(t.Calls), len(results), store.ErrInvalid)

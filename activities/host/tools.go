@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/calls"
@@ -45,8 +46,9 @@ type ToolDescriber interface {
 // toolsAtOnce is how many episodes' calls of outside tools are asked at the same time.
 const toolsAtOnce = 16
 
-// CallTools answers the calls of tools in a turn's samples and stores calls and answers. What an outside tool answers to
-// a call is stored before the episode's next call is asked: it is asked once, and a table that has been written is read.
+// CallTools answers the calls of tools in a turn's samples, and what environments ask about actions (envs.Graded), and
+// stores calls and answers. What is answered outside of this program is stored before the episode's next question is
+// asked: it is asked once, and a table that has been written is read.
 func (h *Host) CallTools(ctx context.Context, in activities.CallToolsInput) (_ activities.CallToolsResult, err error) {
 	defer run.Edge(ctx, &err, "call tools in turn %d of run %s", in.Turn, in.Run.ID)
 	defer run.Heartbeat(ctx)()
@@ -58,7 +60,7 @@ func (h *Host) CallTools(ctx context.Context, in activities.CallToolsInput) (_ a
 	dir, name := run.Dir(in.Run, in.Branch, in.Rollout), run.TurnName(in.Rollout, in.Turn, "calls")
 	rows := func() ([]run.CallRow, error) { return m.answer(ctx, h.askOnce) }
 	var ref store.Ref
-	if m.task.Protocol.Tools.AnyOutside() {
+	if m.outside() {
 		var question string
 		if question, err = run.DigestOf(m.replies); err == nil {
 			ref, err = tables.First(ctx, h.Store, dir, name, question, rows)
@@ -78,19 +80,27 @@ func (h *Host) CallTools(ctx context.Context, in activities.CallToolsInput) (_ a
 // made are the calls of a turn.
 type made struct {
 	task    *run.Task
-	replies []called // those with calls, in the order of their rows
+	replies []called // those with calls or a question, in the order of their rows
 	// before are the questions of the turns before, by the row.
 	before map[int32][]envs.ToolQuestion
 	// dir is the folder of the rollout, turn the name of what is stored about a call of the turn.
 	dir, turn string
 }
 
-// called are the calls of one reply.
+// outside reports whether anything is asked outside of this program.
+func (m made) outside() bool {
+	return m.task.Grades() || m.task.Protocol.Tools != nil && m.task.Protocol.Tools.AnyOutside()
+}
+
+// called are the calls of one reply, and what its action asks.
 type called struct {
 	Row    int32        `json:"row"`
 	Group  int32        `json:"group"`
 	Member int32        `json:"member"`
 	Calls  []calls.Call `json:"calls"`
+	// Action is what the environment asks Grade about; Grade is nil if it asks nothing.
+	Action string             `json:"action,omitempty"`
+	Grade  *envs.ToolQuestion `json:"grade,omitempty"`
 }
 
 // calling reads the calls of a turn's samples.
@@ -103,23 +113,42 @@ func (h *Host) calling(ctx context.Context, in activities.CallToolsInput) (made,
 	if m.task, err = rc.Task(in.Rollout); err != nil {
 		return m, err
 	}
-	if m.task.Protocol.Tools == nil {
-		return m, fmt.Errorf("the spec has no tools: %w", store.ErrInvalid)
+	if m.task.Protocol.Tools == nil && !m.task.Grades() {
+		return m, fmt.Errorf("the spec has no tools, and its environment asks nothing: %w", store.ErrInvalid)
 	}
 	generated, err := tables.Get[episode.GenerateRow](ctx, h.Store, in.Generate)
 	if err != nil {
 		return m, err
 	}
+	var history []episode.Turn
+	if m.task.Grades() {
+		wave, err := recorded.Wave(ctx, h.Store, in.Rollout.Wave, in.Turn, in.Turns)
+		if err != nil {
+			return m, err
+		}
+		history = wave.Turns
+	}
 	for _, g := range generated {
 		if !g.Alive {
 			continue
 		}
-		reply, _ := m.task.Protocol.ReadReply(m.task.Tokenizer, m.task.Env(int(g.Group)), g.SampledIDs)
-		if len(reply.Calls) > 0 {
-			m.replies = append(m.replies, called{Row: g.Row, Group: g.Group, Member: g.Member, Calls: reply.Calls})
+		env := m.task.Env(int(g.Group))
+		reply, _ := m.task.Protocol.ReadReply(m.task.Tokenizer, env, g.SampledIDs)
+		c := called{Row: g.Row, Group: g.Group, Member: g.Member, Calls: reply.Calls}
+		if _, grades := env.(envs.Grading); grades && len(reply.Actions) > 0 {
+			state, _, err := rebuilt(rc, m.task, in.Branch, in.Rollout, g, history)
+			if err != nil {
+				return m, fmt.Errorf("row %d: %w", g.Row, err)
+			}
+			if action, q, ok := m.task.Protocol.Question(state, reply); ok {
+				c.Action, c.Grade = action, &q
+			}
+		}
+		if len(c.Calls) > 0 || c.Grade != nil {
+			m.replies = append(m.replies, c)
 		}
 	}
-	if m.task.Protocol.Tools.AnyOutside() {
+	if m.task.Protocol.Tools != nil && m.task.Protocol.Tools.AnyOutside() {
 		m.before, err = h.questionsBefore(ctx, m.task.Protocol.Tools, in.Turns)
 	}
 	return m, err
@@ -134,6 +163,9 @@ func (h *Host) questionsBefore(ctx context.Context, tools *envs.Toolset, turns [
 			return nil, err
 		}
 		for _, r := range rows {
+			if r.Call == run.GradeCall {
+				continue
+			}
 			c := calls.Call{Name: r.Tool, Arguments: json.RawMessage(r.Arguments), Wrong: r.Wrong}
 			if q, outside := tools.Outside(c); outside {
 				out[r.Row] = append(out[r.Row], q)
@@ -169,13 +201,31 @@ func (m made) answer(ctx context.Context, ask asking) ([]run.CallRow, error) {
 					Answer: a.Text, Failed: a.Failed, Killed: a.Killed,
 				})
 			}
-			return nil
+			if r.Grade == nil {
+				return nil
+			}
+			row, err := m.grade(within, r, before, ask)
+			answered[i] = append(answered[i], row)
+			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
 	return slices.Concat(append([][]run.CallRow{{}}, answered...)...), nil
+}
+
+// grade asks what the environment wants to know about a reply's action. before are the episode's questions so far.
+func (m made) grade(ctx context.Context, r called, before []envs.ToolQuestion, ask asking) (run.CallRow, error) {
+	name := fmt.Sprintf("%s/%s-%d-grade", m.dir, m.turn, r.Row)
+	a, err := ask(ctx, name, ToolAsked{ToolQuestion: *r.Grade, Episode: fmt.Sprintf("%s/%d", m.dir, r.Row), Before: before})
+	if err != nil {
+		return run.CallRow{}, fmt.Errorf("row %d: about the action: %w", r.Row, err)
+	}
+	return run.CallRow{
+		Row: r.Row, Group: r.Group, Member: r.Member, Call: run.GradeCall, Tool: m.task.Env(int(r.Group)).Name(), Arguments: r.Action,
+		Answer: a.Text, Failed: a.Failed, Killed: a.Killed,
+	}, nil
 }
 
 // answerCall answers a call. q gets the question if it is one to an outside tool.
@@ -238,19 +288,24 @@ func (h *Host) askTool(ctx context.Context, q ToolAsked) (envs.ToolAnswer, error
 
 // callMetrics adds the figures of the calls of a rollout's turns: calls an episode, all and of each tool; of the calls,
 // the share that no tool could answer; of those that one answered, the shares that failed and that were killed.
-func (h *Host) callMetrics(ctx context.Context, m activities.Metrics, turns []store.TurnRefs, episodes int) error {
+func (h *Host) callMetrics(ctx context.Context, m activities.Metrics, task *run.Task, turns []store.TurnRefs, episodes int) error {
+	if task.Protocol.Tools == nil || episodes == 0 {
+		return nil
+	}
 	byTool := map[string]int{}
-	all, wrong, failed, killed, asked := 0, 0, 0, 0, false
+	all, wrong, failed, killed := 0, 0, 0, 0
 	for i, t := range turns {
 		if t.Calls == nil {
 			continue
 		}
-		asked = true
 		rows, err := tables.Get[run.CallRow](ctx, h.Store, *t.Calls)
 		if err != nil {
 			return fmt.Errorf("calls of tools in turn %d: %w", i+1, err)
 		}
 		for _, r := range rows {
+			if r.Call == run.GradeCall { // the environment counts these: envs.Counting
+				continue
+			}
 			if all++; r.Wrong != "" {
 				wrong++
 				continue
@@ -263,9 +318,6 @@ func (h *Host) callMetrics(ctx context.Context, m activities.Metrics, turns []st
 				killed++
 			}
 		}
-	}
-	if !asked || episodes == 0 {
-		return nil
 	}
 	share := func(name string, n, of int) {
 		if of > 0 {

@@ -23,10 +23,11 @@ type CallRow struct {
 	Row    int32 `parquet:"row"`
 	Group  int32 `parquet:"group"`
 	Member int32 `parquet:"member"`
-	// Call counts the calls of a turn, from 0.
+	// Call counts the calls of a turn, from 0. It is GradeCall for what the environment asked about the turn's action,
+	// which is no call of the policy's.
 	Call int32 `parquet:"call"`
 	// Tool and Arguments are what was called, in canonical form; both may be empty where Wrong says why a call could
-	// not be answered.
+	// not be answered. With GradeCall they are the environment's name and the action as the policy wrote it.
 	Tool      string `parquet:"tool"`
 	Arguments string `parquet:"arguments"`
 	Wrong     string `parquet:"wrong"`
@@ -36,6 +37,20 @@ type CallRow struct {
 	Failed bool   `parquet:"failed"`
 	// Killed says that it failed because the process that answered had to be ended.
 	Killed bool `parquet:"killed"`
+}
+
+// GradeCall is the Call of a row about an action, behind those of calls.
+const GradeCall = -1
+
+// Grades reports whether an environment of the task asks outside about actions.
+func (s *Task) Grades() bool {
+	return slices.ContainsFunc(s.Parts, func(p envs.Part) bool { _, ok := p.Environment.(envs.Grading); return ok })
+}
+
+// CallsTools reports whether CallTools has something to answer where an environment of a spec is played: calls of tools, or
+// what the environment asks about actions.
+func CallsTools(e spec.Environment) bool {
+	return len(e.Tools) > 0 || slices.ContainsFunc(e.Parts(), func(p spec.Part) bool { return envs.Grades(p.Name) })
 }
 
 // toolset makes the tools of an environment; nil without any. The form of calls is the spec's, or hermes until a
@@ -90,9 +105,17 @@ func (s *Task) bind(tok *tokenizer.Tokenizer, e spec.Environment) error {
 	return nil
 }
 
-// Results are the answers to a turn's calls of each of n rows, in the order of the calls: [rows][calls]. Nil ref: none.
-func Results(ctx context.Context, s store.Store, ref *store.Ref, n int) ([][]string, error) {
-	out := make([][]string, n)
+// Answered is what was answered to the calls and about the action of a row's turn.
+type Answered struct {
+	// Results are the answers to the calls, in their order.
+	Results []string
+	// Grade is the answer to what the environment asked about the action; nil if it asked nothing.
+	Grade *envs.ToolAnswer
+}
+
+// Results are the answers of a turn to each of n rows. Nil ref: none.
+func Results(ctx context.Context, s store.Store, ref *store.Ref, n int) ([]Answered, error) {
+	out := make([]Answered, n)
 	if ref == nil {
 		return out, nil
 	}
@@ -101,10 +124,15 @@ func Results(ctx context.Context, s store.Store, ref *store.Ref, n int) ([][]str
 		return nil, fmt.Errorf("calls of tools: %w", err)
 	}
 	for _, r := range rows {
-		if r.Row < 0 || int(r.Row) >= n || int(r.Call) != len(out[r.Row]) {
+		if r.Row < 0 || int(r.Row) >= n || r.Call != GradeCall && int(r.Call) != len(out[r.Row].Results) ||
+			r.Call == GradeCall && out[r.Row].Grade != nil {
 			return nil, fmt.Errorf("calls of tools: call %d of row %d of %d: %w", r.Call, r.Row, n, store.ErrInvalid)
 		}
-		out[r.Row] = append(out[r.Row], r.Answer)
+		if a := &out[r.Row]; r.Call == GradeCall {
+			a.Grade = &envs.ToolAnswer{Text: r.Answer, Failed: r.Failed, Killed: r.Killed}
+		} else {
+			a.Results = append(a.Results, r.Answer)
+		}
 	}
 	return out, nil
 }

@@ -4,6 +4,7 @@ package all
 
 import (
 	_ "github.com/reprise-rl/reprise/envs/bandit"
+	_ "github.com/reprise-rl/reprise/envs/code"
 	_ "github.com/reprise-rl/reprise/envs/countdown"
 	_ "github.com/reprise-rl/reprise/envs/foreign"
 	_ "github.com/reprise-rl/reprise/envs/frozenlake"

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/tools/mcp"
@@ -35,27 +34,8 @@ func (Starlark) Call(json.RawMessage) envs.ToolAnswer { panic("tools: starlark i
 // Suggest implements envs.Suggesting.
 func (Starlark) Suggest(string) []json.RawMessage { return starlark.Examples() }
 
-// program is the question to a child.
-type program struct {
-	Program string          `json:"program"`
-	Limits  starlark.Limits `json:"limits"`
-}
-
 // Question implements envs.OutsideTool.
 func (s Starlark) Question(arguments json.RawMessage) envs.ToolQuestion {
 	text, _ := starlark.Program(arguments) // the arguments fit the schema
-	body, err := json.Marshal(program{Program: text, Limits: s.Limits})
-	if err != nil {
-		panic(fmt.Sprintf("tools: encode a program: %v", err)) // a text and numbers
-	}
-	return envs.ToolQuestion{Kind: starlark.Name, Body: body}
-}
-
-// ReadProgram reads the question of a Starlark.
-func ReadProgram(q envs.ToolQuestion) (text string, limits starlark.Limits, err error) {
-	var p program
-	if err := json.Unmarshal(q.Body, &p); err != nil {
-		return "", limits, fmt.Errorf("read the question to %s: %w", q.Kind, err)
-	}
-	return p.Program, p.Limits, nil
+	return starlark.Question{Program: text, Limits: s.Limits}.Ask()
 }

@@ -2,15 +2,18 @@ package program
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/workers/command"
+	"github.com/reprise-rl/reprise/workers/toolservers"
 )
 
 func envPlayCommand() *cobra.Command {
@@ -25,9 +28,11 @@ changes nothing. Actions after the end of the episode are ignored.
 
 Without --actions you play in the terminal; if standard input is not a terminal, it
 is read, one action a line. This is the environment alone: format penalties and
-limits of actions are not applied.`,
+limits of actions are not applied. Programs, which are the actions of code, are read one
+a line too, and run in a process of their own.`,
 		Example: `  reprise env play --env sokoban --seed 7 --actions "Up,Right"
-  reprise env play --env frozenlake --options '{"size":8,"slippery":false}'`,
+  reprise env play --env frozenlake --options '{"size":8,"slippery":false}'
+  reprise env play --env code --actions "def f(x): return x + 3"`,
 		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			episode, err := f.episode()
@@ -35,6 +40,12 @@ limits of actions are not applied.`,
 				return err
 			}
 			in, out := cmd.InOrStdin(), cmd.OutOrStdout()
+			if _, graded := episode.(envs.Graded); graded {
+				if cmd.Flags().Changed("actions") {
+					in = strings.NewReader(actions)
+				}
+				return playGraded(cmd.Context(), in, out, episode)
+			}
 			switch {
 			case cmd.Flags().Changed("actions"):
 				return playActions(out, cmd.ErrOrStderr(), episode, splitActions(actions))
@@ -150,6 +161,51 @@ func playLines(in io.Reader, out io.Writer, episode envs.Episode) error {
 	}
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("read actions: %w", err)
+	}
+	return nil
+}
+
+// graded is an episode whose questions about actions are answered as a worker answers them.
+type graded struct {
+	envs.Episode
+	ask func(envs.ToolQuestion) (envs.ToolAnswer, error)
+	err error // the first
+}
+
+// Legal implements envs.Episode: it asks about the action.
+func (g *graded) Legal(action string) (string, bool) {
+	episode := g.Episode.(envs.Graded)
+	q, ok := episode.Question(action)
+	if !ok || g.err != nil {
+		return "", false
+	}
+	answer, err := g.ask(q)
+	if err != nil {
+		g.err = err
+		return "", false
+	}
+	return episode.WithAnswer(action, answer), true
+}
+
+// playGraded is playLines of an episode that is envs.Graded.
+func playGraded(ctx context.Context, in io.Reader, out io.Writer, episode envs.Episode) error {
+	servers, err := toolservers.Open(toolservers.Flags{})
+	if err != nil {
+		return err
+	}
+	defer servers.Close()
+	g := &graded{Episode: episode, ask: func(q envs.ToolQuestion) (envs.ToolAnswer, error) {
+		asker := servers.Askers()[q.Kind]
+		if asker == nil {
+			return envs.ToolAnswer{}, fmt.Errorf("nothing here answers questions of the kind %s", q.Kind)
+		}
+		return asker.Ask(ctx, host.ToolAsked{ToolQuestion: q})
+	}}
+	if err := playLines(in, out, g); err != nil {
+		return err
+	}
+	if g.err != nil {
+		return fmt.Errorf("ask about an action: %w", g.err)
 	}
 	return nil
 }

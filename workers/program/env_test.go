@@ -196,3 +196,19 @@ func TestEnvPlayOfTexts(t *testing.T) {
 {"step":2,"action":"b","reward":0,"done":true,"effective":false,"valid":true,"success":false}
 `, out.String())
 }
+
+// Programs are run, in a process of their own.
+func TestPlayGraded(t *testing.T) {
+	env, err := envs.New("code", json.RawMessage(`{"levels":"1","about":"numbers","tries":2,"seconds":30}`))
+	require.NoError(t, err)
+	begin := func() envs.Episode { return env.Reset(draw.Address{Purpose: draw.Instance}, draw.Address{}) }
+	right := begin().(envs.Advised).Advice(1)[0]
+	var out bytes.Buffer
+	require.NoError(t, playGraded(t.Context(), strings.NewReader("def f(x): return 'x'\n"+right+"\n"), &out, begin()))
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	require.Len(t, lines, 3)
+	require.Contains(t, lines[0], "Define f(x)")
+	require.Contains(t, lines[1], `"text":"Example 1 fails. It gives \"x\"."`)
+	require.Contains(t, lines[2], `"success":true`)
+	require.Contains(t, lines[2], `# answered `)
+}

@@ -17,7 +17,6 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/envs"
-	"github.com/reprise-rl/reprise/envs/tools"
 	"github.com/reprise-rl/reprise/envs/tools/mcp"
 	"github.com/reprise-rl/reprise/envs/tools/starlark"
 	"github.com/reprise-rl/reprise/infra/keeper"
@@ -159,15 +158,15 @@ const mostPools = 8
 
 // Ask implements host.ToolAsker.
 func (p *programs) Ask(ctx context.Context, q host.ToolAsked) (envs.ToolAnswer, error) {
-	text, limits, err := tools.ReadProgram(q.ToolQuestion)
+	asked, err := starlark.ReadQuestion(q.ToolQuestion)
 	if err != nil {
 		return envs.ToolAnswer{}, err
 	}
-	pool, err := p.pool(limits)
+	pool, err := p.pool(asked.Limits)
 	if err != nil {
 		return envs.ToolAnswer{}, err
 	}
-	a, err := pool.Run(ctx, text)
+	a, err := pool.Evaluate(ctx, asked.Program, asked.Expressions)
 	return envs.ToolAnswer{Text: a.Text, Failed: a.Failed, Killed: a.Killed}, err
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/model/methods/methodstest"
 )
 
@@ -374,6 +375,16 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"environment":{"name":"bandit","tools":[{"name":"mcp","options":{"seconds":30}}]},"limits":{"activity_seconds":30}`},
 		[]string{`"environment":{"name":"bandit","tools":[{"name":"calculator"},{"name":"mcp","options":{"seconds":30.5}}]},"limits":{"activity_seconds":30}`},
 	},
+	"environment.options limits.activity_seconds": {
+		[]string{
+			`"environment":{"name":"grading","options":{"seconds":30}},"limits":{"activity_seconds":30}`,
+			`"environment":{"name":"bandit","options":{"seconds":31}},"limits":{"activity_seconds":30}`,
+		},
+		[]string{
+			`"environment":{"name":"grading","options":{"seconds":30.5}},"limits":{"activity_seconds":30}`,
+			`"environment":{"mixture":[{"name":"bandit"},{"name":"grading","options":{"seconds":31}}]},"limits":{"activity_seconds":30}`,
+		},
+	},
 	"rollout.context rollout.context_turns rollout.keep_values rollout.search": {
 		[]string{`"rollout":{"context":[{"keep_last":2,"cut_observations":0}]}`, `"rollout":{"context_turns":2}`, `"rollout":{"keep_values":true}`},
 		[]string{
@@ -422,6 +433,15 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"evaluation":{"suites":[{"suite":"in-distribution","turns":2,"prompt_tokens":[16,16]}]}`},
 		[]string{`"evaluation":{"suites":[{"suite":"in-distribution","turns":2,"prompt_tokens":[16,15]}]}`, `"evaluation":{"suites":[{"suite":"in-distribution","turns":2,"prompt_tokens":[16]}]}`},
 	},
+}
+
+// grading is an environment that asks outside about actions.
+type grading struct{ envs.Environment }
+
+func (grading) Grading() {}
+
+func init() {
+	envs.Register("grading", "asks outside about actions", func(*envs.Options) envs.Environment { return grading{} })
 }
 
 // Every relation between fields, just kept and just broken.

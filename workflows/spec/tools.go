@@ -127,23 +127,52 @@ var toolRelations = []relation{
 		paths: []string{"environment.tools", "limits.activity_seconds"},
 		doc:   "A tool's option seconds, how long a call may take, is at most limits.activity_seconds.",
 		broken: func(t Train) (bool, string, string) {
-			longest := t.Environment.toolSeconds()
-			return longest > float64(t.Limits.ActivitySeconds), formatNumber(longest) + " seconds",
-				fmt.Sprintf("at most %d seconds for a call, as limits.activity_seconds", t.Limits.ActivitySeconds)
+			return secondsBeyond(t, t.Environment.toolSeconds(), "a call")
 		},
 	},
+	{
+		paths: []string{"environment.options", "limits.activity_seconds"},
+		doc:   "The option seconds of the environment code, how long a program may take, is at most limits.activity_seconds.",
+		broken: func(t Train) (bool, string, string) {
+			return secondsBeyond(t, t.Environment.gradeSeconds(), "a program")
+		},
+	},
+}
+
+// secondsBeyond reports that something that an activity waits for may take longer than the activity.
+func secondsBeyond(t Train, longest float64, what string) (broken bool, found, allowed string) {
+	return longest > float64(t.Limits.ActivitySeconds), formatNumber(longest) + " seconds",
+		fmt.Sprintf("at most %d seconds for %s, as limits.activity_seconds", t.Limits.ActivitySeconds, what)
 }
 
 // toolSeconds is the longest time that a tool's options let a call take; 0 where they say nothing.
 func (e Environment) toolSeconds() float64 {
 	longest := 0.0
 	for _, tool := range e.Tools {
-		var options struct {
-			Seconds float64 `json:"seconds"`
-		}
-		if json.Unmarshal(tool.Options, &options) == nil {
-			longest = max(longest, options.Seconds)
+		longest = max(longest, secondsOf(tool.Options))
+	}
+	return longest
+}
+
+// gradeSeconds is the longest time that an environment that asks outside about actions (envs.Grading) lets an answer take; 0
+// where its options say nothing.
+func (e Environment) gradeSeconds() float64 {
+	longest := 0.0
+	for _, p := range e.Parts() {
+		if envs.Grades(p.Name) {
+			longest = max(longest, secondsOf(p.Options))
 		}
 	}
 	return longest
+}
+
+// secondsOf is the option seconds; 0 if there is none.
+func secondsOf(raw json.RawMessage) float64 {
+	var options struct {
+		Seconds float64 `json:"seconds"`
+	}
+	if json.Unmarshal(raw, &options) != nil {
+		return 0
+	}
+	return options.Seconds
 }

@@ -113,6 +113,25 @@ func Wave(ctx context.Context, s store.Store, wave, turn int, refs []store.TurnR
 	return w, nil
 }
 
+// Next is the wave, from 0, and the turn, from 1, that follow the turns of a round.
+func Next(ctx context.Context, s store.Store, refs []store.TurnRefs) (wave, turn int, err error) {
+	turn = 1
+	for _, r := range refs {
+		turn++
+		if r.Forks == nil {
+			continue
+		}
+		forks, err := readForks(ctx, s, *r.Forks)
+		if err != nil {
+			return 0, 0, err
+		}
+		if len(forks) > 0 {
+			wave, turn = wave+1, episode.FirstTurn(forks)
+		}
+	}
+	return wave, turn, nil
+}
+
 // readForks reads where the rows of a wave begin.
 func readForks(ctx context.Context, s store.Store, ref store.Ref) ([]episode.ForkRow, error) {
 	rows, err := tables.Get[episode.ForkRow](ctx, s, ref)

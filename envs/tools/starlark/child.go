@@ -114,7 +114,7 @@ func exchange[T any](c *child, question any) <-chan answered[T] {
 			_, err = c.in.Write(append(line, '\n'))
 		}
 		if err == nil {
-			line, err = readLine(c.out, 6*c.limits.Output+4096)
+			line, err = readLine(c.out, maxReply(c.limits))
 		}
 		if err == nil {
 			if err = json.Unmarshal(line, &a.value); err != nil {
@@ -126,6 +126,10 @@ func exchange[T any](c *child, question any) <-chan answered[T] {
 	}()
 	return result
 }
+
+// maxReply is the most bytes of a reply: a byte of the output takes at most six in JSON, and each of the values of
+// expressions may have an error beside.
+func maxReply(l Limits) int { return 6*l.Output + 4096 + 6*MaxExpressions*(maxMessage+64) }
 
 // readLine reads a line of at most so many bytes.
 func readLine(r *bufio.Reader, most int) ([]byte, error) {
@@ -141,11 +145,13 @@ func readLine(r *bufio.Reader, most int) ([]byte, error) {
 	}
 }
 
-// run runs a program. usable says that the child can run another; if not, it is gone. Errors are of kind ErrEnded or
-// ErrProtocol, or the context's.
-func (c *child) run(ctx context.Context, program string) (answer Answer, usable bool, err error) {
+// run runs a program and, if there are any, evaluates expressions. usable says that the child can run another; if not, it
+// is gone. Errors are of kind ErrEnded or ErrProtocol, or the context's.
+func (c *child) run(ctx context.Context, program string, expressions []string) (answer Answer, usable bool, err error) {
 	l := c.limits
-	answers := exchange[reply](c, request{Program: program, Steps: l.Steps, Output: l.Output, Deadline: l.Deadline})
+	answers := exchange[reply](c, request{
+		Program: program, Expressions: expressions, Steps: l.Steps, Output: l.Output, Deadline: l.Deadline,
+	})
 	deadline := time.NewTimer(l.Deadline)
 	defer deadline.Stop()
 	select {

@@ -11,6 +11,7 @@ package starlark
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -63,12 +64,31 @@ const file = "program"
 
 // Run runs a program and answers. It never fails and never panics, but memory and the time of built-in functions have
 // no bound here, and a program that nests deeply enough ends this process: see Pool.
-func (i Interpreter) Run(program string) (answer Answer) {
+func (i Interpreter) Run(program string) Answer {
+	answer, _ := i.execute(program, false)
+	return answer
+}
+
+// execute runs a program. names are what it has defined. If silent, nothing that it prints is in the answer.
+func (i Interpreter) execute(program string, silent bool) (answer Answer, names starlark.StringDict) {
 	if answer, refused := refuse(program); refused {
-		return answer
+		return answer, nil
 	}
-	out := printed{most: i.Output}
-	thread := &starlark.Thread{
+	out := printed{most: i.Output, silent: silent}
+	thread, stopped := i.thread(&out)
+	defer func() {
+		if r := recover(); r != nil { // a defect of the interpreter, which the same program meets everywhere
+			answer = failure(out.text(), "the interpreter failed")
+		}
+	}()
+	names, err := starlark.ExecFileOptions(dialect, thread, file, program, modules)
+	return i.outcome(&out, *stopped, err), names
+}
+
+// thread is a thread of the interpreter's bounds. stopped says which of them it exceeded.
+func (i Interpreter) thread(out *printed) (thread *starlark.Thread, stopped *string) {
+	stopped = new(string)
+	thread = &starlark.Thread{
 		Name:  file,
 		Print: out.print,
 		Load: func(*starlark.Thread, string) (starlark.StringDict, error) {
@@ -76,17 +96,15 @@ func (i Interpreter) Run(program string) (answer Answer) {
 		},
 	}
 	thread.SetMaxExecutionSteps(i.Steps)
-	stopped := ""
 	thread.OnMaxSteps = func(t *starlark.Thread) {
-		stopped = fmt.Sprintf("the program took more than %d steps", i.Steps)
-		t.Cancel(stopped)
+		*stopped = fmt.Sprintf("the program took more than %d steps", i.Steps)
+		t.Cancel(*stopped)
 	}
-	defer func() {
-		if r := recover(); r != nil { // a defect of the interpreter, which the same program meets everywhere
-			answer = failure(out.text(), "the interpreter failed")
-		}
-	}()
-	_, err := starlark.ExecFileOptions(dialect, thread, file, program, modules)
+	return thread, stopped
+}
+
+// outcome is the answer of what ran in a thread.
+func (i Interpreter) outcome(out *printed, stopped string, err error) Answer {
 	switch {
 	case out.full:
 		return failure(out.text(), fmt.Sprintf("the program printed more than %d bytes", i.Output))
@@ -122,15 +140,13 @@ func wrong(text string, err error) Answer {
 	var running *starlark.EvalError
 	switch {
 	case errors.As(err, &syntactic):
-		line, message = syntactic.Pos.Line, syntactic.Msg
+		line, message = lineOf(syntactic.Pos), syntactic.Msg
 	case errors.As(err, &unresolved) && len(unresolved) > 0:
-		line, message = unresolved[0].Pos.Line, unresolved[0].Msg
+		line, message = lineOf(unresolved[0].Pos), unresolved[0].Msg
 	case errors.As(err, &running):
 		message = running.Msg
 		for _, frame := range running.CallStack { // the innermost that is the program's comes last
-			if frame.Pos.Filename() == file {
-				line = frame.Pos.Line
-			}
+			line = cmp.Or(lineOf(frame.Pos), line)
 		}
 	}
 	where := "Error"
@@ -139,6 +155,14 @@ func wrong(text string, err error) Answer {
 	}
 	message = strings.ToValidUTF8(message, "\uFFFD")
 	return Answer{Text: joined(text, where+": "+cut(message, maxMessage)), Failed: true}
+}
+
+// lineOf is the line of a position in the program, 0 for one elsewhere.
+func lineOf(at syntax.Position) int32 {
+	if at.Filename() != file {
+		return 0
+	}
+	return at.Line
 }
 
 // joined puts a sentence on a line of its own behind what was printed.
@@ -162,9 +186,10 @@ func cut(text string, most int) string {
 
 // printed is what a program has printed.
 type printed struct {
-	most int
-	b    bytes.Buffer
-	full bool
+	most   int
+	silent bool // is counted only, and text is empty
+	b      bytes.Buffer
+	full   bool
 }
 
 // print implements Thread.Print. The line that exceeds the bound is cut, and the program stopped.
@@ -184,5 +209,8 @@ func (p *printed) print(thread *starlark.Thread, line string) {
 // text is what was printed, without line breaks at its end. A string of Starlark may hold any bytes; what is not UTF-8
 // is replaced.
 func (p *printed) text() string {
+	if p.silent {
+		return ""
+	}
 	return strings.ToValidUTF8(strings.TrimRight(p.b.String(), "\n"), "\uFFFD")
 }

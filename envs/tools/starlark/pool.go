@@ -65,6 +65,19 @@ func NewPool(argv []string, limits Limits, children int) (*Pool, error) {
 // program changes nothing. Errors are of kind ErrStart, ErrEnded, ErrProtocol or ErrClosed, or the context's; then there
 // is no answer, and the same call may be made again.
 func (p *Pool) Run(ctx context.Context, program string) (Answer, error) {
+	return p.Evaluate(ctx, program, nil)
+}
+
+// Evaluate is Run with the values of expressions: see Interpreter's. The deadline is for all of it. Too many or too long
+// expressions are of kind ErrProtocol.
+func (p *Pool) Evaluate(ctx context.Context, program string, expressions []string) (Answer, error) {
+	bytes := 0
+	for _, e := range expressions {
+		bytes += len(e)
+	}
+	if len(expressions) > MaxExpressions || bytes > MaxProgram {
+		return Answer{}, fmt.Errorf("%w: %d expressions of %d bytes, at most %d of %d", ErrProtocol, len(expressions), bytes, MaxExpressions, MaxProgram)
+	}
 	if answer, refused := refuse(program); refused {
 		return answer, nil
 	}
@@ -74,19 +87,19 @@ func (p *Pool) Run(ctx context.Context, program string) (Answer, error) {
 	case <-ctx.Done():
 		return Answer{}, context.Cause(ctx)
 	}
-	answer, err := p.try(ctx, program)
+	answer, err := p.try(ctx, program, expressions)
 	if errors.Is(err, ErrEnded) {
-		answer, err = p.try(ctx, program)
+		answer, err = p.try(ctx, program, expressions)
 	}
 	return answer, err
 }
 
-func (p *Pool) try(ctx context.Context, program string) (Answer, error) {
+func (p *Pool) try(ctx context.Context, program string, expressions []string) (Answer, error) {
 	c, err := p.take(ctx)
 	if err != nil {
 		return Answer{}, err
 	}
-	answer, usable, err := c.run(ctx, program)
+	answer, usable, err := c.run(ctx, program, expressions)
 	if usable {
 		p.put(c)
 	}

@@ -49,7 +49,7 @@ func beParent() {
 		panic(err)
 	}
 	fmt.Println(c.command.Process.Pid)
-	_, _, err = c.run(context.Background(), endless)
+	_, _, err = c.run(context.Background(), endless, nil)
 	panic(err)
 }
 
@@ -469,4 +469,23 @@ func BenchmarkStepLimit(b *testing.B) {
 			b.Fatal(answer, err)
 		}
 	}
+}
+
+// A child answers as the interpreter, and bounds what it takes.
+func TestAChildEvaluates(t *testing.T) {
+	pool := newPool(t, testLimits(), 1)
+	i := Interpreter{Steps: testLimits().Steps, Output: testLimits().Output}
+	many := strings.Split(strings.Repeat("f(1),", MaxExpressions-1)+"f(2)", ",")
+	for _, program := range []string{"def f(x): return x", "def f(x): return 'a' * 1000", "def f(x): fail('\x01' * 1000)", "x ="} {
+		answer, err := pool.Evaluate(t.Context(), program, many)
+		require.NoError(t, err)
+		require.Equal(t, i.Evaluate(program, many), answer)
+	}
+	answer, err := pool.Evaluate(t.Context(), "def f(x): return 'a' * 1000000000", []string{"len(f(1))"})
+	require.NoError(t, err)
+	require.True(t, answer.Killed)
+	_, err = pool.Evaluate(t.Context(), "", append(many, "1"))
+	require.ErrorIs(t, err, ErrProtocol)
+	_, err = pool.Evaluate(t.Context(), "", []string{strings.Repeat("1", MaxProgram+1)})
+	require.ErrorIs(t, err, ErrProtocol)
 }

@@ -24,9 +24,10 @@ type (
 		Ready bool `json:"ready"`
 	}
 	request struct {
-		Program string `json:"program"`
-		Steps   uint64 `json:"steps"`
-		Output  int    `json:"output"`
+		Program     string   `json:"program"`
+		Expressions []string `json:"expressions,omitempty"`
+		Steps       uint64   `json:"steps"`
+		Output      int      `json:"output"`
 		// Deadline, in nanoseconds, is the parent's, after which it kills this process.
 		Deadline time.Duration `json:"deadline"`
 	}
@@ -45,8 +46,8 @@ const (
 )
 
 const (
-	// maxLine is the most bytes of a request: a byte of a program takes at most six in JSON.
-	maxLine = 6*MaxProgram + 1024
+	// maxLine is the most bytes of a request: a byte of a program or an expression takes at most six in JSON.
+	maxLine = 6*2*MaxProgram + 3*MaxExpressions + 1024
 	// watchEvery is how often a child looks at its memory while a program runs.
 	watchEvery = 5 * time.Millisecond
 	// orphaned is how long after the parent's deadline a child ends itself, if the parent did not kill it.
@@ -96,7 +97,7 @@ func serve(in io.Reader, out io.Writer, limit func(memory int64) (worn func() bo
 			return fmt.Errorf("starlark child: read a request: %w", errors.Join(err, ErrProtocol))
 		}
 		guard := time.AfterFunc(r.Deadline+orphaned, func() { os.Exit(exitDeadline) })
-		answer := Interpreter{Steps: r.Steps, Output: r.Output}.Run(r.Program)
+		answer := r.answer()
 		guard.Stop()
 		last := worn()
 		if err := answers.Encode(reply{Text: answer.Text, Failed: answer.Failed, Last: last}); err != nil {
@@ -107,6 +108,15 @@ func serve(in io.Reader, out io.Writer, limit func(memory int64) (worn func() bo
 		}
 	}
 	return readError(lines)
+}
+
+// answer runs the program of a request.
+func (r request) answer() Answer {
+	i := Interpreter{Steps: r.Steps, Output: r.Output}
+	if len(r.Expressions) > 0 {
+		return i.Evaluate(r.Program, r.Expressions)
+	}
+	return i.Run(r.Program)
 }
 
 func readError(lines *bufio.Scanner) error {
