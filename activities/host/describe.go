@@ -104,8 +104,15 @@ func (h *Host) judgeServed(ctx context.Context, t spec.Train) error {
 	if err != nil || judge == nil {
 		return err
 	}
-	if _, err := h.way(judge.Name); err != nil {
-		return fmt.Errorf("reward %s: %w", spec.Foreign, h.absent(ctx, err))
+	name := spec.Foreign
+	if judge.Form != nil {
+		name = spec.Judge
+		_, err = h.modelJudge(judge.Name)
+	} else {
+		_, err = h.way(judge.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("reward %s: %w", name, h.absent(ctx, err))
 	}
 	return nil
 }

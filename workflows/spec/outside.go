@@ -12,8 +12,14 @@ func (t Train) Foreign() bool {
 
 // Judged reports whether a judge outside this program is asked about the episodes of a rollout.
 func (t Train) Judged() bool {
-	return slices.ContainsFunc(t.Rewards, func(r Reward) bool { return r.Name == Foreign })
+	return slices.ContainsFunc(t.Rewards, Reward.judged)
 }
+
+// judged reports whether a reward asks a judge outside this program.
+func (r Reward) judged() bool { return r.Name == Foreign || r.Name == Judge }
+
+// Judge is the name of the reward that asks a language model; Foreign is that of a judge that is a program.
+const Judge = "judge"
 
 // Checklist is the name of the reward whose criteria are rules.
 const Checklist = "checklist"
@@ -23,7 +29,7 @@ func (r Reward) hasCriteria() bool {
 	var options struct {
 		Level string `json:"level"`
 	}
-	return r.Name == Checklist || r.Name == Foreign && json.Unmarshal(r.Options, &options) == nil && options.Level == "turn"
+	return r.Name == Checklist || r.judged() && json.Unmarshal(r.Options, &options) == nil && options.Level == "turn"
 }
 
 // judgeSeconds is how long the spec lets a judge take for one call; 0 without a judge, or where the
@@ -33,7 +39,7 @@ func (t Train) judgeSeconds() int {
 		var options struct {
 			Seconds int `json:"timeout_seconds"`
 		}
-		if r.Name == Foreign && json.Unmarshal(r.Options, &options) == nil {
+		if r.judged() && json.Unmarshal(r.Options, &options) == nil {
 			return options.Seconds
 		}
 	}
