@@ -249,6 +249,69 @@ func TestModelJudge(t *testing.T) {
 	})
 }
 
+// Where the run's own engine judges, the host makes the questions, and verdicts of what a device answers.
+func TestOwnJudge(t *testing.T) {
+	ctx := t.Context()
+	w := newWalked(t, "rollout.format_penalty=0", "rollout.group_size=4", "limits.generate_rows=4", "rollout.pass_rows=4",
+		`rewards=[{"name":"judge","weight":0.5,"options":{"judge":"run","scale":"0 to 4","level":"turn","failed_share":0.5,"unreadable":0.5}}]`)
+	require.Equal(t, 16, w.Plan.Questions)
+	says := strings.Split("Right</answer>,Right</answer>,Left</answer>,Left</answer>,Left</answer>,Right</answer>,Right</answer>,Left</answer>", ",")
+	first, _, _, _ := w.turn(nil, says...)
+	second, _, _, _ := w.turn([]store.TurnRefs{first}, says...)
+	s := store.NewOverlay(w.store)
+	h := &host.Host{Store: s}
+	in := activities.JudgeInput{Run: w.Run, Turns: []store.TurnRefs{first, second}}
+	asked, err := h.Judge(ctx, in)
+	require.NoError(t, err)
+	require.Empty(t, asked.Table.Key)
+	last := &in.Turns[1]
+	last.Questions = asked.Questions
+	seen := 0
+	for piece, ref := range asked.Questions {
+		questions, err := tables.Get[run.QuestionRow](ctx, s, ref)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(questions), 4)
+		var rows []run.GradeRow
+		for _, q := range questions {
+			require.Contains(t, q.Text, "has this turn brought the agent nearer")
+			require.NotContains(t, q.Text, w.tok.Decode([]int32{w.end}), "no question has the token that ends a turn")
+			row := run.GradeRow{Question: q.Question, Reply: "Well.\nscore: 3"}
+			switch seen++; seen {
+			case 1:
+				row.Reply, row.Refused = "", "it has 9 tokens"
+			case 3:
+				row.Reply = "score: 5"
+			}
+			rows = append(rows, row)
+		}
+		ref, err := tables.Put(ctx, s, "runs/graded", fmt.Sprint("grades-", piece), rows)
+		require.NoError(t, err)
+		last.Grades = append(last.Grades, ref)
+	}
+	require.Greater(t, seen, 2)
+	got, err := h.Judge(ctx, in)
+	require.NoError(t, err)
+	require.Nil(t, got.Questions)
+	verdicts, err := tables.Get[run.VerdictRow](ctx, s, got.Table)
+	require.NoError(t, err)
+	values := map[string]int{}
+	for _, v := range verdicts {
+		values[fmt.Sprint(v.Values, v.Verdict, v.Failed != "")]++
+		require.Equal(t, "run first", map[bool]string{true: "run first", false: v.Model}[v.Failed != ""])
+	}
+	require.Equal(t, map[string]int{`[0.5 0.75]["unreadable","read"]false`: 4, `[]true`: 4}, values, "the likeliest tokens are not asked for again")
+	last.Verdicts = &got.Table
+	out, err := h.Select(ctx, activities.SelectInput{Run: w.Run, Settings: w.Plan.Settings, Turns: in.Turns})
+	require.NoError(t, err)
+	require.Positive(t, float64(out.Metrics["judge/unreadable"]))
+	require.Positive(t, float64(out.Metrics["verdicts/failed"]))
+
+	// An answer that is missing is damage.
+	last.Verdicts, last.Grades = nil, last.Grades[:len(last.Grades)-1]
+	_, err = h.Judge(ctx, in)
+	require.ErrorIs(t, err, store.ErrInvalid)
+}
+
 // absent is a server that is not there.
 type absent struct{}
 

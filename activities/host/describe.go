@@ -101,7 +101,7 @@ func (h *Host) absent(ctx context.Context, err error) error {
 // judgeServed is an error if a spec's rewards ask a judge that this worker does not serve.
 func (h *Host) judgeServed(ctx context.Context, t spec.Train) error {
 	judge, err := run.JudgeOf(t)
-	if err != nil || judge == nil {
+	if err != nil || judge == nil || judge.Form != nil && judge.Form.Own() {
 		return err
 	}
 	name := spec.Foreign

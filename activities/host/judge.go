@@ -39,6 +39,9 @@ func (h *Host) Judge(ctx context.Context, in activities.JudgeInput) (_ activitie
 	if err != nil {
 		return activities.JudgeResult{}, err
 	}
+	if judge.Form != nil && judge.Form.Own() {
+		return h.ownJudge(ctx, rc, in, j, start)
+	}
 	question, err := j.digest(j.episodes)
 	if err != nil {
 		return activities.JudgeResult{}, err
@@ -113,6 +116,9 @@ func (h *Host) scored(ctx context.Context, rc *run.Context, task *run.Task, in a
 				return err
 			}
 			row.Asked, row.Judge, row.Episode = true, j.Name, episode.ID
+			if j.Form != nil {
+				withoutEnds(rc.Tokenizer, &episode)
+			}
 			j.at, j.episodes = append(j.at, i), append(j.episodes, episode)
 		}
 		j.rows = append(j.rows, row)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/envs/judge"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -150,7 +152,7 @@ func (j judging) verdict(ctx context.Context, row *run.VerdictRow, episode forei
 			return err
 		}
 		values, read := j.Form.Read(answer.Reply)
-		if !read {
+		if !read && !j.Form.Own() { // the likeliest tokens are the same again
 			reading = run.ReadAgain
 			if answer, err = ask(ctx, j.Form.Again(q, answer.Reply)); err != nil {
 				return err
@@ -169,6 +171,104 @@ func (j judging) verdict(ctx context.Context, row *run.VerdictRow, episode forei
 		readings[k], replies[k] = reading, answer.Reply
 	}
 	return row.RecordReplies(j.Components, v, readings, replies)
+}
+
+// withoutEnds takes the token that ends a turn out of what a policy wrote: to the judge's own model it may be one too.
+func withoutEnds(tok envs.Tokenizer, e *foreign.Scored) {
+	for _, id := range tok.EndOfTurn() {
+		end := tok.Decode([]int32{id})
+		for k := range e.Turns {
+			e.Turns[k].Reply = strings.TrimSuffix(e.Turns[k].Reply, end)
+		}
+	}
+}
+
+// ownJudge makes the questions to the run's own engine about a round, in pieces of limits.generate_rows; and verdicts, when
+// the engine has answered all. Where there is nothing to ask there are verdicts at once.
+func (h *Host) ownJudge(ctx context.Context, rc *run.Context, in activities.JudgeInput, j judging, start time.Time) (
+	out activities.JudgeResult, err error) {
+	if len(in.Turns) == 0 {
+		return out, fmt.Errorf("a round without turns: %w", store.ErrInvalid)
+	}
+	last := in.Turns[len(in.Turns)-1]
+	if last.Questions == nil {
+		questions, err := j.questions()
+		if err != nil {
+			return out, err
+		}
+		size := len(questions)
+		if rows := rc.Train.Limits.GenerateRows; rows > 0 {
+			size = rows
+		}
+		for piece := 0; piece*size < len(questions); piece++ {
+			some := questions[piece*size : min((piece+1)*size, len(questions))]
+			ref, err := tables.Put(ctx, h.Store, j.dir, run.GradesName(in.Rollout, "questions", piece), some)
+			if err != nil {
+				return out, err
+			}
+			out.Questions = append(out.Questions, ref)
+		}
+	}
+	if len(out.Questions) == 0 {
+		grades, err := run.ReadGrades(ctx, h.Store, last.Grades)
+		if err != nil {
+			return out, err
+		}
+		rows, err := j.byModel(ctx, func(_ context.Context, r judge.Request) (judge.Answer, error) { return graded(j.Name, r, grades) })
+		if err == nil {
+			err = run.CheckFailed(rows, j.members, j.FailedShare)
+		}
+		if err != nil {
+			return out, err
+		}
+		if out.Table, err = tables.Put(ctx, h.Store, j.dir, j.name, rows); err != nil {
+			return out, err
+		}
+	}
+	out.Telemetry.Seconds = time.Since(start).Seconds()
+	return out, nil
+}
+
+// questions are the questions about all episodes, each once, in the order of the episodes. One that cannot be asked is left
+// out: its episode gets no verdict.
+func (j judging) questions() (out []run.QuestionRow, err error) {
+	have := map[string]bool{}
+	for _, e := range j.episodes {
+		requests, err := j.Form.Questions(e)
+		if errors.Is(err, judge.ErrRefused) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range requests {
+			digest, err := digestOf(j.Name, r)
+			if err != nil {
+				return nil, err
+			}
+			if !have[digest] {
+				have[digest] = true
+				out = append(out, run.QuestionRow{Question: digest, Text: r.Messages[0].Content})
+			}
+		}
+	}
+	return out, nil
+}
+
+// graded is what the run's own engine answered to a question.
+func graded(name string, r judge.Request, grades map[string]run.GradeRow) (judge.Answer, error) {
+	digest, err := digestOf(name, r)
+	if err != nil {
+		return judge.Answer{}, err
+	}
+	row, ok := grades[digest]
+	switch {
+	case !ok:
+		return judge.Answer{}, fmt.Errorf("the question %s has no answer: %w", digest, store.ErrInvalid)
+	case row.Refused != "":
+		return judge.Answer{}, fmt.Errorf("%w: %s", judge.ErrRefused, row.Refused)
+	}
+	return judge.Answer{Model: judge.Own + " " + r.Model, Reply: row.Reply}, nil
 }
 
 // judgeDrifts asks a language model again about the episodes of one round, if this worker has it. A round without verdicts,

@@ -197,7 +197,7 @@ func TestParse(t *testing.T) {
 		require.Equal(t, address, got)
 	}
 	for value, want := range map[string]string{
-		"": "want NAME=URL", "grader": "want NAME=URL", "=http://a": "want NAME=URL", "Grader=http://a": "want a letter", "a=ftp://b": "want http://HOST", "a=b": "want http://HOST",
+		"": "want NAME=URL", "grader": "want NAME=URL", "=http://a": "want NAME=URL", "Grader=http://a": "want a letter", "run=http://a": "the run's own engine", "a=ftp://b": "want http://HOST", "a=b": "want http://HOST",
 		"a=http://user:hush@b": "has a user or a password", "a=http://b#hush": "after #", "a=http://b/%zz?hush": "is no URL",
 	} {
 		_, err := Parse(value)

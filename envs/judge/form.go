@@ -21,11 +21,24 @@ type Criterion struct {
 	Asks string `json:"asks"`
 }
 
+// Own is the name of the judge that is the run's own engine.
+const Own = "run"
+
+// First and Current are the versions of the policy that judge, where the run's own engine does: version 0, which stays, and
+// the one with which the iteration begins.
+const (
+	First   = "first"
+	Current = "current"
+)
+
 // Form is what a judge is asked about episodes, and how its replies are read.
 type Form struct {
-	// Judge is the NAME of the worker's --judge NAME=URL, Model the model that its server is asked for.
+	// Judge is the NAME of the worker's --judge NAME=URL, Model the model that its server is asked for; or Own, whose Model is
+	// First or Current.
 	Judge string `json:"judge"`
 	Model string `json:"model"`
+	// PromptTokens is the most tokens of a question to Own; 0 for a server.
+	PromptTokens int `json:"prompt_tokens,omitempty"`
 	// Prompt is the template of a question; CheckPrompt reads it.
 	Prompt string `json:"prompt"`
 	// Criteria are those of a verdict, in its order.
@@ -39,6 +52,9 @@ type Form struct {
 	// Unreadable is the value, from 0 to 1, of each criterion of a reply that cannot be read twice.
 	Unreadable float64 `json:"unreadable"`
 }
+
+// Own reports whether the run's own engine judges.
+func (f Form) Own() bool { return f.Judge == Own }
 
 // Message is one of a request.
 type Message struct {

@@ -43,6 +43,9 @@ func Parse(value string) (Server, error) {
 	if want := BadName(name); want != "" {
 		return Server{}, fmt.Errorf("found the name %s, want a letter or digit, then up to 63 of a-z, 0-9, _ and -", strict.Quote(name))
 	}
+	if name == Own {
+		return Server{}, fmt.Errorf("found the name %q, want another: it stands for the run's own engine", name)
+	}
 	s := Server{Name: name, URL: address}
 	_, err := s.address()
 	return s, err

@@ -40,6 +40,7 @@ func TestRangesOfOptions(t *testing.T) {
 		{"judge", "timeout_seconds", []any{0, 3600}, []any{-1, 3601}},
 		{"judge", "failed_share", []any{0, 1}, []any{-1e-9, 1.005}},
 		{"judge", "judge", []any{"a", "grader-1"}, []any{"", "-a", "A", "a b", strings.Repeat("a", 65)}},
+		{"judge", "prompt_tokens", []any{16, 1 << 16}, []any{15, 1<<16 + 1}},
 		{"judge", "model", []any{"m", strings.Repeat("m", 200)}, []any{"", strings.Repeat("m", 201)}},
 		{"judge", "scale", []any{"yes/no", "0 to 10", "-1 to 1"}, []any{"", "10 to 0", "0-10"}},
 		{"judge", "level", []any{"episode", "turn"}, []any{"group"}},
@@ -89,7 +90,7 @@ func TestDefaults(t *testing.T) {
 	for name, want := range map[string]string{
 		"checklist": `{"items":"valid 0.25, effective 0.25, success 0.5","level":"episode"}`, "first_attempt": `{}`, "improvement": `{}`,
 		"foreign": `{"name":"","options":{},"components":"score 1","level":"episode","episodes":8,"timeout_seconds":0,"failed_share":0.05}`,
-		"judge": `{"judge":"","model":"","components":"score 1","criteria":{},"scale":"yes/no","level":"episode","prompt":"","temperature":0,"max_tokens":512,
+		"judge": `{"judge":"","model":"","components":"score 1","criteria":{},"scale":"yes/no","level":"episode","prompt":"","temperature":0,"max_tokens":512,"prompt_tokens":1024,
 			"unreadable":0,"timeout_seconds":0,"failed_share":0.05}`,
 		"length": `{"of":"reply"}`, "progress": `{"form":"potential","gamma":1}`, "tools": `{"coefficient":0.1,"valid_only":false}`,
 		"state": `{"format_reward":0.5,"weight":0.5,"anti_template":true,"frequent":3}`,

@@ -25,8 +25,8 @@ func modelJudge(o *envs.Options) Module {
 	var f judge.Form
 	var written, scale, level string
 	var asks json.RawMessage
-	o.Text("judge", &f.Judge, "", "which server: the NAME of the worker's --judge NAME=URL")
-	o.Text("model", &f.Model, "", "the model that the server is asked for, as it calls it")
+	o.Text("judge", &f.Judge, "", "who judges: the NAME of the worker's --judge NAME=URL, or run, the run's own engine")
+	o.Text("model", &f.Model, "", "the model that the server is asked for, as it calls it; of run: first (absent: version 0 of the policy) or current (the version with which the iteration begins)")
 	o.Text("components", &written, onlyComponent+" 1", "the criteria of a verdict and their weights: \"correct 0.7, polite 0.3\"")
 	o.Object("criteria", &asks, "what the judge is told of each criterion: {\"correct\": \"is the last answer right?\"}")
 	o.Text("scale", &scale, judge.YesNo, "which values the judge may give: "+judge.Scales+". What is paid lies from 0 (no, LEAST) to 1 (yes, MOST)")
@@ -35,14 +35,26 @@ func modelJudge(o *envs.Options) Module {
 	o.Text("prompt", &f.Prompt, "", "the question, a text with {conversation} (or, by turn, {reply}) and {form}, and where wanted {task}, {criteria} and {turn}; absent: Reprise's")
 	o.Number("temperature", &f.Temperature, 0, 0, 2, "of the judge's replies")
 	o.Int("max_tokens", &f.MaxTokens, 512, 1, 4096, "the most tokens of a reply")
+	o.Int("prompt_tokens", &f.PromptTokens, 1024, 16, 1<<16, "of run: the most tokens of a question; an episode with a longer one has no verdict")
 	o.Number("unreadable", &f.Unreadable, 0, 0, 1, "the value of each criterion where the judge's reply cannot be read, and neither can its second one at temperature 0")
 	o.Int("timeout_seconds", &j.TimeoutSeconds, 0, 0, 3600, "how long one question may take, three times in a row; 0 is 60, or limits.activity_seconds if that is less")
 	o.Number("failed_share", &j.FailedShare, 0.05, 0, 1, "the largest share of a rollout's episodes whose questions the server may refuse; beyond it the run pauses")
 	if want := judge.BadName(f.Judge); want != "" {
 		o.Wrong("judge", want)
 	}
-	if f.Model == "" || len(f.Model) > 200 {
-		o.Wrong("model", "the name of a model, of at most 200 bytes")
+	switch {
+	case !f.Own():
+		f.PromptTokens = 0
+		if f.Model == "" || len(f.Model) > 200 {
+			o.Wrong("model", "the name of a model, of at most 200 bytes")
+		}
+	case f.Model == "":
+		f.Model = judge.First
+	case f.Model != judge.First && f.Model != judge.Current:
+		o.Wrong("model", "first or current, with the judge run")
+	}
+	if f.Own() && f.Temperature != 0 {
+		o.Wrong("temperature", "0 with the judge run, which writes the likeliest tokens")
 	}
 	var ok bool
 	if f.Scale, ok = judge.ParseScale(scale); !ok {

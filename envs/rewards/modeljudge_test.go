@@ -36,6 +36,18 @@ func TestModelJudge(t *testing.T) {
 	require.Equal(t, [][]bool{{true}, {false}}, turns.Criteria.Holds(Episode{Turns: make([]Turn, 2), Judged: []float64{1, 0}}))
 	require.NotEqual(t, newModule(t, "judge", `{"judge":"grader","model":"m"}`).Judge.Form.Criteria, turns.Judge.Form.Criteria)
 
+	own := newModule(t, "judge", `{"judge":"run"}`).Judge.Form
+	require.True(t, own.Own())
+	require.Equal(t, judge.First, own.Model)
+	require.Equal(t, 1024, own.PromptTokens)
+	require.Equal(t, judge.Current, newModule(t, "judge", `{"judge":"run","model":"current"}`).Judge.Form.Model)
+	require.Zero(t, m.Judge.Form.PromptTokens)
+	for _, wrong := range []string{`{"judge":"run","model":"m"}`, `{"judge":"run","temperature":0.1}`} {
+		_, problems, err := New("judge", json.RawMessage(wrong))
+		require.NoError(t, err)
+		require.Len(t, problems, 1, wrong)
+	}
+
 	_, problems, err := New("judge", json.RawMessage(`{"judge":"grader","model":"m","criteria":{"score":"a","score":"b"}}`))
 	require.NoError(t, err)
 	require.Len(t, problems, 1)

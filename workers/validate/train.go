@@ -130,7 +130,7 @@ func CheckTrain(b []byte, machine Machine, describe Describe) (Train, error) {
 	if err != nil {
 		return Train{}, err
 	}
-	if judge != nil && judge.Form != nil {
+	if judge != nil && judge.Form != nil && !judge.Form.Own() {
 		notes = append(notes, fmt.Sprintf("The reward %s asks a language model: the run waits for a worker with --judge %s=URL.", spec.Judge, judge.Name))
 	}
 	if t.Policy.Exact && machine.Card > 0 {
