@@ -38,6 +38,8 @@ func servesEnvironment() bool {
 		}
 	case serveTools:
 		serve = func() error { return toolServer(os.Args[2], os.Args[3], os.Args[4]) }
+	case serveJudge:
+		serve = func() error { return judgeProcess(os.Args[2], os.Args[3], os.Args[4]) }
 	default:
 		return false
 	}
