@@ -41,9 +41,9 @@ func (d Drift) String() string {
 	return fmt.Sprintf("%sturn %d, group %d, member %d: %s: recorded %s, now %s", place, d.Turn, d.Group, d.Member, d.What, d.Recorded, d.Now)
 }
 
-// Drifts asks the foreign environments, the tools and language models that judge again about everything that they answered for an iteration,
-// and gives the first turn of each episode in which they answer otherwise, and how many answers were
-// compared. It writes nothing.
+// Drifts asks the foreign environments, the tools and language models that judge again about everything that they
+// answered for an iteration, and gives the first turn of each episode in which they answer otherwise, and how many answers
+// were compared. It writes nothing.
 func (h *Host) Drifts(ctx context.Context, r activities.Run, m *store.Manifest) (drifts []Drift, compared int, err error) {
 	rc, err := h.Contexts.Read(ctx, h.Store, r)
 	if err != nil {

@@ -159,7 +159,8 @@ func (c *Client) status(code int, body []byte) error {
 		return fmt.Errorf("%w: it answers %s; --judge-variable %s=VARIABLE gives it a key", ErrAnswer, text, c.server.Name)
 	case code == http.StatusBadRequest || code == http.StatusRequestEntityTooLarge || code == http.StatusUnprocessableEntity:
 		return fmt.Errorf("%w: it answers %s", ErrRefused, text)
-	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code == http.StatusTooEarly || code >= http.StatusInternalServerError:
+	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code == http.StatusTooEarly ||
+		code >= http.StatusInternalServerError:
 		return fmt.Errorf("%w: it answers %s", ErrBusy, text)
 	case code >= http.StatusMultipleChoices && code < http.StatusBadRequest:
 		return fmt.Errorf("%w: it answers %s, and a redirect is not followed: name the address that it has", ErrAnswer, text)

@@ -112,7 +112,8 @@ than the iteration was computed with: then it says which, and compares nothing.`
 			}
 			var drifts []host.Drift
 			compared := 0
-			if tools || len(again.EnvProcesses)+len(again.EnvTemporal)+len(again.EnvOpenEnv)+len(again.ToolServers.MCP)+len(again.Judges.Judges) > 0 {
+			asked := len(again.EnvProcesses) + len(again.EnvTemporal) + len(again.EnvOpenEnv)
+			if tools || asked+len(again.ToolServers.MCP)+len(again.Judges.Judges) > 0 {
 				fmt.Fprintln(cmd.ErrOrStderr(), "asking the environments, the tools and the judge again")
 				if drifts, compared, err = askAgain(cmd.Context(), s, conn, again, args[0], iteration); err != nil {
 					return err
