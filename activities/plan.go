@@ -93,8 +93,10 @@ type Plan struct {
 	// Beside says that the next iteration's rollout, where a version makes it, is made beside the update:
 	// by other workers.
 	Beside bool `json:"beside,omitempty"`
-	// Judged says that a judge outside this program is asked about the episodes of a rollout.
+	// Judged says that a judge is asked about the episodes of a rollout.
 	Judged bool `json:"judged,omitempty"`
+	// Questions is the most questions of a round to the run's own engine; 0 where it judges nothing.
+	Questions int `json:"questions,omitempty"`
 	// Search is how the rollout searches, as spec.Rollout has it; "" is not at all.
 	Search string `json:"search,omitempty"`
 	// Expansions is how many waves of a rollout begin as branches of its rows.

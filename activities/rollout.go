@@ -182,7 +182,8 @@ type ChooseResult struct {
 	Telemetry Telemetry `json:"telemetry"`
 }
 
-// JudgeInput asks a judge outside this program about the episodes of a round.
+// JudgeInput asks a judge about the episodes of a round. Where the run's own engine judges, the last turn has the questions
+// once they are made, and then what it answered.
 type JudgeInput struct {
 	Run     Run              `json:"run"`
 	Branch  int              `json:"branch"`
@@ -190,8 +191,25 @@ type JudgeInput struct {
 	Turns   []store.TurnRefs `json:"turns"`   // of the round
 }
 
-// JudgeResult names the verdicts.
+// JudgeResult names the verdicts, or the questions to the run's own engine.
 type JudgeResult struct {
+	Table store.Ref `json:"table"`
+	// Questions are tables of questions that Grade has to answer before there are verdicts; nil with the verdicts.
+	Questions []store.Ref `json:"questions,omitempty"`
+	Telemetry Telemetry   `json:"telemetry"`
+}
+
+// GradeInput has the run's own engine answer some questions about the episodes of a round.
+type GradeInput struct {
+	Policy    Version   `json:"policy"`
+	Rollout   Rollout   `json:"rollout"`
+	Questions store.Ref `json:"questions"`
+	// Piece counts the tables of questions from 0.
+	Piece int `json:"piece"`
+}
+
+// GradeResult names the answers, in the order of the questions.
+type GradeResult struct {
 	Table     store.Ref `json:"table"`
 	Telemetry Telemetry `json:"telemetry"`
 }

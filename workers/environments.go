@@ -18,6 +18,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/foreign/stdio"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/envturn"
+	"github.com/reprise-rl/reprise/workers/judgeservers"
 	"github.com/reprise-rl/reprise/workers/toolservers"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -193,5 +194,11 @@ func AskAgain(ctx context.Context, s store.Store, o Options, runID string, numbe
 	}
 	defer answering.Close()
 	h.Tools = answering.Askers()
+	judges, err := judgeservers.Open(o.Judges)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer judges.Close()
+	h.Judges = judges.Judges()
 	return h.Drifts(ctx, loaded.Run, m)
 }

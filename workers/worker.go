@@ -31,6 +31,7 @@ import (
 	"github.com/reprise-rl/reprise/workers/envturn"
 	"github.com/reprise-rl/reprise/workers/faults"
 	"github.com/reprise-rl/reprise/workers/health"
+	"github.com/reprise-rl/reprise/workers/judgeservers"
 	"github.com/reprise-rl/reprise/workers/lease"
 	"github.com/reprise-rl/reprise/workers/report"
 	"github.com/reprise-rl/reprise/workers/telemetry"
@@ -91,6 +92,8 @@ type Options struct {
 	ToolServers toolservers.Flags
 	// Agents are the agents that the device role has.
 	Agents agent.Flags
+	// Judges are the servers of language models that the host role asks to judge episodes.
+	Judges judgeservers.Flags
 	// EnvFile, if set, is a file of more environments that the host role serves: see ReadEnvFile. It is
 	// read again for each request, so that environments can be added while the worker runs.
 	EnvFile string
@@ -165,6 +168,9 @@ func (o Options) Check() error {
 		return err
 	}
 	if _, err := o.Agents.Programs(); err != nil {
+		return err
+	}
+	if err := o.Judges.Check(); o.Has(RoleHost) && err != nil {
 		return err
 	}
 	if _, err := o.programCacheKey(); err != nil {
@@ -394,10 +400,15 @@ func (p *process) hostSteps() ([]steps.Binding, error) {
 	if err != nil {
 		return nil, err
 	}
+	judges, err := judgeservers.Open(p.Judges)
+	if err != nil {
+		answering.Close()
+		return nil, err
+	}
 	closeEnvironments := p.closeEnvironments
-	p.closeEnvironments = func() { closeEnvironments(); answering.Close() }
+	p.closeEnvironments = func() { closeEnvironments(); answering.Close(); judges.Close() }
 	h := host.Host{Store: p.Store, Attributes: attributes, WriteReport: writeReport, Environments: environments, More: more,
-		Tools: answering.Askers(),
+		Tools: answering.Askers(), Judges: judges.Judges(),
 		Flags: activities.Flags{ContinueAfter: p.ContinueAfter, SessionHeartbeat: p.SessionHeartbeat, LeaseHeartbeat: p.LeaseHeartbeat}}
 	trials := sweeps.Sweeps{Store: p.Store, Attributes: attributes, Look: func(ctx context.Context, id string) (activities.Found, error) {
 		return look(ctx, p.Client, id)

@@ -238,11 +238,12 @@ func TestStepsOfSessionsHaveTelemetry(t *testing.T) {
 		&activities.WarmStartResult{}, &activities.RestoreResult{}, &activities.GenerateResult{}, &activities.ScoreResult{},
 		&activities.DiagnoseResult{}, &activities.UpdateResult{}, &activities.SnapshotResult{}, &activities.PublishResult{}, &activities.BlockResult{},
 		&activities.TakeCallsResult{},
+		&activities.GradeResult{},
 	} {
 		_, ok := activities.TelemetryOf(result)
 		require.True(t, ok, "%T", result)
 	}
-	require.Len(t, steps.Named(steps.OnSession), 10, "the list above is complete")
+	require.Len(t, steps.Named(steps.OnSession), 11, "the list above is complete")
 	_, ok := activities.TelemetryOf(&activities.DeviceInfo{})
 	require.False(t, ok)
 }

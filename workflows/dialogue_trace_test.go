@@ -244,6 +244,10 @@ func (tr *trace) describe(input any) (place, more string) {
 		place = fmt.Sprintf("iteration %d", in.Iteration)
 		l.add(len(in.Pieces) > 0, "piece %d", len(in.Pieces)+1)
 		policy(in.Policy)
+	case activities.GradeInput:
+		place = rolled(in.Rollout, 0)
+		l.add(in.Piece > 0, "piece %d", in.Piece+1)
+		policy(in.Policy)
 	case activities.CreditInput:
 		place = fmt.Sprintf("iteration %d", in.Iteration)
 		l.add(in.Scores == nil, "nothing is selected")

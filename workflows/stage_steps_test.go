@@ -142,6 +142,10 @@ func (s *stage) Diagnose(ctx context.Context, in activities.DiagnoseInput) (acti
 	return activities.DiagnoseResult{Metrics: activities.Metrics{"diagnosed": 1}}, s.holds(in.Policy)
 }
 
+func (s *stage) Grade(ctx context.Context, in activities.GradeInput) (activities.GradeResult, error) {
+	return activities.GradeResult{Table: ref("grades", in)}, s.begin(ctx, "Grade", in)
+}
+
 func (s *stage) Report(ctx context.Context, in activities.ReportInput) (activities.ReportResult, error) {
 	return activities.ReportResult{Location: "s3://bucket/runs/" + in.Run + "/report/index.html"}, s.begin(ctx, "Report", in)
 }

@@ -127,6 +127,9 @@ func programKeys(rc *run.Context, run activities.Run) []programsKey {
 	for turn := 1; turn <= rc.Train.Rollout.Turns; turn++ {
 		keys = append(keys, policyKey(rc, run, rc.Shapes(rc.Training, turn)))
 	}
+	if shapes, judges := rc.JudgeShapes(); judges {
+		keys = append(keys, policyKey(rc, run, shapes))
+	}
 	if rc.Train.Credit.Second() {
 		keys = append(keys, secondKey(rc, run))
 	}
@@ -134,7 +137,7 @@ func programKeys(rc *run.Context, run activities.Run) []programsKey {
 }
 
 // all are the programs of a run's iterations: the programs of each turn, of which the
-// first also update, and the second network's.
+// first also update, those by which it judges, and the second network's.
 func (e *Engine) all(rc *run.Context, run activities.Run) ([]named, error) {
 	var out []named
 	for i, key := range programKeys(rc, run) {
@@ -143,8 +146,11 @@ func (e *Engine) all(rc *run.Context, run activities.Run) ([]named, error) {
 			return nil, err
 		}
 		name := fmt.Sprintf("turn-%d", i+1)
-		if key.second != noNetwork {
+		switch {
+		case key.second != noNetwork:
 			name = string(key.second)
+		case i >= rc.Train.Rollout.Turns:
+			name = "judge"
 		}
 		out = append(out, named{name, p})
 	}

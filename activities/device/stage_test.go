@@ -72,7 +72,7 @@ type testRun struct {
 func resolved(t *testing.T, id string, document json.RawMessage) *testRun {
 	t.Helper()
 	s := store.NewMemory()
-	h := &host.Host{Store: s, Environments: served}
+	h := &host.Host{Store: s, Environments: served, Judges: judged}
 	r, err := h.Resolve(t.Context(), activities.ResolveInput{Run: id, Spec: document})
 	require.NoError(t, err)
 	written, err := run.ReadSpec(t.Context(), s, r.Spec)

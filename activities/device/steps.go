@@ -7,7 +7,7 @@ func (d *Device) Steps() []steps.Binding {
 	return []steps.Binding{
 		steps.WarmStart.By(d.WarmStart), steps.Restore.By(d.Restore), steps.Generate.By(d.Generate), steps.TakeCalls.By(d.TakeCalls),
 		steps.Publish.By(d.Publish), steps.Block.By(d.Block), steps.Score.By(d.Score),
-		steps.Diagnose.By(d.Diagnose), steps.Update.By(d.Update), steps.Snapshot.By(d.Snapshot),
+		steps.Diagnose.By(d.Diagnose), steps.Grade.By(d.Grade), steps.Update.By(d.Update), steps.Snapshot.By(d.Snapshot),
 	}
 }
 

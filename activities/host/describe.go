@@ -101,11 +101,18 @@ func (h *Host) absent(ctx context.Context, err error) error {
 // judgeServed is an error if a spec's rewards ask a judge that this worker does not serve.
 func (h *Host) judgeServed(ctx context.Context, t spec.Train) error {
 	judge, err := run.JudgeOf(t)
-	if err != nil || judge == nil {
+	if err != nil || judge == nil || judge.Form != nil && judge.Form.Own() {
 		return err
 	}
-	if _, err := h.way(judge.Name); err != nil {
-		return fmt.Errorf("reward %s: %w", spec.Foreign, h.absent(ctx, err))
+	name := spec.Foreign
+	if judge.Form != nil {
+		name = spec.Judge
+		_, err = h.modelJudge(judge.Name)
+	} else {
+		_, err = h.way(judge.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("reward %s: %w", name, h.absent(ctx, err))
 	}
 	return nil
 }

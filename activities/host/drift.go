@@ -42,9 +42,9 @@ func (d Drift) String() string {
 	return fmt.Sprintf("%sturn %d, group %d, member %d: %s: recorded %s, now %s", place, d.Turn, d.Group, d.Member, d.What, d.Recorded, d.Now)
 }
 
-// Drifts asks the foreign environments and the tools again about everything that they answered for an iteration,
-// and gives the first turn of each episode in which they answer otherwise, and how many answers were
-// compared. It writes nothing.
+// Drifts asks the foreign environments, the tools and language models that judge again about everything that they
+// answered for an iteration, and gives the first turn of each episode in which they answer otherwise, and how many answers
+// were compared. It writes nothing.
 func (h *Host) Drifts(ctx context.Context, r activities.Run, m *store.Manifest) (drifts []Drift, compared int, err error) {
 	rc, err := h.Contexts.Read(ctx, h.Store, r)
 	if err != nil {
@@ -57,6 +57,11 @@ func (h *Host) Drifts(ctx context.Context, r activities.Run, m *store.Manifest) 
 			return err
 		}
 		found, n, err = h.toolDrifts(ctx, activities.CallToolsInput{Run: r, Branch: m.Branch, Rollout: what}, turns)
+		drifts, compared = append(drifts, found...), compared+n
+		if err != nil {
+			return err
+		}
+		found, n, err = h.judgeDrifts(ctx, rc, activities.JudgeInput{Run: r, Branch: m.Branch, Rollout: what, Turns: turns})
 		drifts, compared = append(drifts, found...), compared+n
 		return err
 	}

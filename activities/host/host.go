@@ -29,6 +29,8 @@ type Host struct {
 	More func(name string) (foreign.Way, bool, error)
 	// Tools ask outside tools, by their kinds.
 	Tools map[string]ToolAsker
+	// Judges ask language models that judge, by the names that specs have for them.
+	Judges map[string]ModelJudge
 	// Flags are those of this worker; a run keeps the flags of the worker that resolves
 	// it. Without a session heartbeat it gets none.
 	Flags activities.Flags

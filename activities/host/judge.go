@@ -35,27 +35,24 @@ func (h *Host) Judge(ctx context.Context, in activities.JudgeInput) (_ activitie
 	if judge == nil {
 		return activities.JudgeResult{}, fmt.Errorf("no reward of the spec asks a judge: %w", store.ErrInvalid)
 	}
-	task, err := rc.Task(in.Rollout)
+	j, err := h.judging(ctx, rc, in)
 	if err != nil {
 		return activities.JudgeResult{}, err
 	}
-	j := judging{Judge: judge, members: task.Members, dir: run.Dir(in.Run, in.Branch, in.Rollout), name: "verdicts"}
-	if in.Rollout.Round > 0 {
-		j.name = fmt.Sprintf("round-%d.verdicts", in.Rollout.Round+1)
-	}
-	j.place = strings.TrimPrefix(j.dir, store.RunsDir+"/") + "/" + j.name
-	if err := h.scored(ctx, rc, task, in, &j); err != nil {
-		return activities.JudgeResult{}, err
+	if judge.Form != nil && judge.Form.Own() {
+		return h.ownJudge(ctx, rc, in, j, start)
 	}
 	question, err := j.digest(j.episodes)
 	if err != nil {
 		return activities.JudgeResult{}, err
 	}
-	limit := min(time.Minute, time.Duration(rc.Train.Limits.ActivitySeconds)*time.Second)
-	if s := judge.TimeoutSeconds; s > 0 {
-		limit = time.Duration(s) * time.Second
-	}
-	ref, err := tables.First(ctx, h.Store, j.dir, j.name, question, func() ([]run.VerdictRow, error) { return h.judge(ctx, j, limit) })
+	limit := judgeTime(rc)
+	ref, err := tables.First(ctx, h.Store, j.dir, j.name, question, func() ([]run.VerdictRow, error) {
+		if judge.Form != nil {
+			return h.askModel(ctx, j, limit)
+		}
+		return h.judge(ctx, j, limit)
+	})
 	if err != nil {
 		return activities.JudgeResult{}, err
 	}
@@ -71,6 +68,29 @@ type judging struct {
 	members  int
 	// dir and name are those of the table; place names the round to the judge's transport.
 	dir, name, place string
+}
+
+// judgeTime is how long a judge may take for one call.
+func judgeTime(rc *run.Context) time.Duration {
+	if s := rc.Judge().TimeoutSeconds; s > 0 {
+		return time.Duration(s) * time.Second
+	}
+	return min(time.Minute, time.Duration(rc.Train.Limits.ActivitySeconds)*time.Second)
+}
+
+// judging is what the judge of a run is asked about a round.
+func (h *Host) judging(ctx context.Context, rc *run.Context, in activities.JudgeInput) (judging, error) {
+	j := judging{Judge: rc.Judge(), dir: run.Dir(in.Run, in.Branch, in.Rollout), name: "verdicts"}
+	task, err := rc.Task(in.Rollout)
+	if err != nil {
+		return j, err
+	}
+	j.members = task.Members
+	if in.Rollout.Round > 0 {
+		j.name = fmt.Sprintf("round-%d.verdicts", in.Rollout.Round+1)
+	}
+	j.place = strings.TrimPrefix(j.dir, store.RunsDir+"/") + "/" + j.name
+	return j, h.scored(ctx, rc, task, in, &j)
 }
 
 // scored puts the episodes of a round together, from the recorded turns alone. Those whose
@@ -96,6 +116,9 @@ func (h *Host) scored(ctx context.Context, rc *run.Context, task *run.Task, in a
 				return err
 			}
 			row.Asked, row.Judge, row.Episode = true, j.Name, episode.ID
+			if j.Form != nil {
+				withoutEnds(rc.Tokenizer, &episode)
+			}
 			j.at, j.episodes = append(j.at, i), append(j.episodes, episode)
 		}
 		j.rows = append(j.rows, row)

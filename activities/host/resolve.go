@@ -295,8 +295,8 @@ func PlanOf(t spec.Train) activities.Plan {
 		Snapshot: t.Snapshot, EvaluateEvery: t.Evaluation.Every, ActivitySeconds: t.Limits.ActivitySeconds, StepFailures: t.Limits.Failures(),
 		Freshness: t.Freshness, Diagnostics: t.Diagnostics, Report: t.Report.AtEnd, Collapse: t.Collapse, Settings: spec.SettingsOf(t),
 		Schedule: t.Schedule, WarmStartSteps: t.Policy.WarmStart.Steps,
-		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0, Foreign: t.Environment.Foreign(), Judged: t.Judged(),
-		Tools: run.CallsTools(t.Environment), Agent: t.Environment.ByAgent(),
+		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0, Foreign: t.Environment.Foreign(),
+		Judged: t.Judged(), Questions: t.Questions(), Tools: run.CallsTools(t.Environment), Agent: t.Environment.ByAgent(),
 		Search: t.Rollout.Search, Expansions: t.Rollout.TreesOf().Expansions,
 		StopTokens: t.Stop.SampledTokens, StopSuccess: t.Stop.Success, Lag: t.Rollout.Lag, ScoredBySampler: t.ScoredBySampler(),
 	}

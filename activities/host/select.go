@@ -208,6 +208,9 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 		return activities.SelectResult{}, err
 	}
 	verdicts.Metrics(metrics, dropped)
+	if err := verdicts.ReadMetrics(rc, metrics); err != nil {
+		return activities.SelectResult{}, err
+	}
 	maps.Copy(metrics, rewarded.Metrics)
 	maps.Copy(metrics, remembered)
 	if n := rolled.Groups / task.Groups; rc.Train.Selection.Resample > 1 || n > 1 {

@@ -21,6 +21,15 @@ func Dir(run activities.Run, branch int, r activities.Rollout) string {
 	return store.IterationDir(run.ID, branch, r.Iteration)
 }
 
+// GradesName is the name of a piece of what is asked of a judge that is the run's own engine, or of what it answers.
+func GradesName(r activities.Rollout, what string, piece int) string {
+	name := fmt.Sprintf("%s-%d", what, piece+1)
+	if r.Round > 0 {
+		name = fmt.Sprintf("round-%d.%s", r.Round+1, name)
+	}
+	return name
+}
+
 // TurnName is the name of a turn's table.
 func TurnName(r activities.Rollout, turn int, what string) string {
 	name := fmt.Sprintf("turn-%d.%s", turn, what)

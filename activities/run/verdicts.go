@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,7 +39,8 @@ type VerdictRow struct {
 	// stand there once: whoever knows the episode's turns knows how many values there must be.
 	Components []string  `parquet:"components,list"`
 	Values     []float64 `parquet:"values,list"`
-	// Verdict explains the values, Raw is the reply that they were read from.
+	// Verdict explains the values, Raw is the reply that they were read from. Of a language model each is a JSON array
+	// with an element for each question, one for the episode or one for each turn: see Reading.
 	Verdict string `parquet:"verdict"`
 	Raw     string `parquet:"raw"`
 	// Failed says why there is no verdict; empty if there is one.
@@ -52,6 +54,31 @@ func (r *VerdictRow) Record(components []string, v foreign.Verdict) {
 		return
 	}
 	r.Model, r.Prompt, r.Components, r.Values, r.Verdict, r.Raw = v.Model, v.Prompt, components, v.Values, v.Text, v.Raw
+}
+
+// Reading is how a reply of a language model was read.
+type Reading string
+
+// The readings.
+const (
+	ReadAtOnce Reading = "read"
+	ReadAgain  Reading = "read again" // the second reply, after one that could not be read
+	NeverRead  Reading = "unreadable" // neither could be read
+)
+
+// RecordReplies takes a language model's verdict into the row: its values, and how each reply was read.
+func (r *VerdictRow) RecordReplies(components []string, v foreign.Verdict, readings []Reading, replies []string) error {
+	verdict, err := json.Marshal(readings)
+	if err != nil {
+		return fmt.Errorf("readings of row %d: %w", r.Row, err)
+	}
+	raw, err := canon.Marshal(replies)
+	if err != nil {
+		return fmt.Errorf("replies about row %d: %w", r.Row, err)
+	}
+	v.Text, v.Raw = string(verdict), string(raw)
+	r.Record(components, v)
+	return nil
 }
 
 // JudgeOf is the judge that a spec's rewards ask; nil without one.
@@ -153,6 +180,38 @@ func (v Verdicts) Metrics(m activities.Metrics, dropped []BrokenRow) {
 		m["verdicts/failed"] = canon.Float(share(len(v.Failed()), asked))
 		m["broken/left_out"] = canon.Float(share(len(dropped), len(v)))
 	}
+}
+
+// ReadMetrics are, where a language model judges, the shares of its replies that could be read at the second time only, and
+// not at all. The error is about a table that no build has written.
+func (v Verdicts) ReadMetrics(rc *Context, m activities.Metrics) error {
+	judge := rc.Judge()
+	if judge == nil || judge.Form == nil {
+		return nil
+	}
+	all, again, never := 0, 0, 0
+	for _, r := range v {
+		if !r.Asked || r.Failed != "" {
+			continue
+		}
+		var readings []Reading
+		if err := json.Unmarshal([]byte(r.Verdict), &readings); err != nil {
+			return fmt.Errorf("how the replies about row %d were read: %w: %w", r.Row, err, store.ErrInvalid)
+		}
+		for _, reading := range readings {
+			all++
+			switch reading {
+			case ReadAgain:
+				again++
+			case NeverRead:
+				never++
+			}
+		}
+	}
+	if all > 0 {
+		m["judge/again"], m["judge/unreadable"] = canon.Float(share(again, all)), canon.Float(share(never, all))
+	}
+	return nil
 }
 
 // of are what a judge said of a row, an episode of so many turns, as rewards.Episode.Judged has it.

@@ -118,7 +118,7 @@ func (s shapes) breaks(before shapes, newest bool) (out []string) {
 
 // every are all activities.
 var every = []any{
-	Resolve, Load, Find, ResolveEvaluation, Generate, Publish, Block, Join, Ask, CallTools, TakeCalls, Arrange, Judge, Step, Choose, Select, Score, Diagnose, Credit, Update, Snapshot, Measure, Commit,
+	Resolve, Load, Find, ResolveEvaluation, Generate, Publish, Block, Join, Ask, CallTools, TakeCalls, Arrange, Judge, Grade, Step, Choose, Select, Score, Diagnose, Credit, Update, Snapshot, Measure, Commit,
 	Detect, Describe, Acquire, Hold, Release, WarmStart, Restore, ResolveSweep, ExtendSweep, SweepTrials, LookUp, Summarize, WriteTable, Report, ReportSweep,
 }
 

@@ -109,6 +109,8 @@ var (
 	Join = on[activities.JoinInput, activities.GenerateResult]("Join", "generate", OnHost, 1)
 	// Ask asks foreign environments and stores what they answer. It has room for three calls.
 	Ask = on[activities.AskInput, activities.AskResult]("Ask", "ask", OnHost, 4)
+	// Grade has the run's own engine answer questions about a round's episodes, before Judge makes verdicts of the answers.
+	Grade = on[activities.GradeInput, activities.GradeResult]("Grade", "grade", OnSession, 2)
 	// Judge asks a judge outside this program about a round's episodes and stores its verdicts.
 	Judge = on[activities.JudgeInput, activities.JudgeResult]("Judge", "judge", OnHost, 4)
 	// CallTools answers the calls of tools in a turn's samples and stores calls and answers.

@@ -34,6 +34,19 @@ func TestRangesOfOptions(t *testing.T) {
 		{"foreign", "timeout_seconds", []any{0, 3600}, []any{-1, 3601}},
 		{"foreign", "failed_share", []any{0, 1}, []any{-1e-9, 1.005}},
 		{"foreign", "options", []any{map[string]int{"a": 1}}, []any{1}},
+		{"judge", "temperature", []any{0, 2}, []any{-0.1, 2.1}},
+		{"judge", "max_tokens", []any{1, 4096}, []any{0, 4097}},
+		{"judge", "unreadable", []any{0, 1}, []any{-1e-9, 1.005}},
+		{"judge", "timeout_seconds", []any{0, 3600}, []any{-1, 3601}},
+		{"judge", "failed_share", []any{0, 1}, []any{-1e-9, 1.005}},
+		{"judge", "judge", []any{"a", "grader-1"}, []any{"", "-a", "A", "a b", strings.Repeat("a", 65)}},
+		{"judge", "prompt_tokens", []any{16, 1 << 16}, []any{15, 1<<16 + 1}},
+		{"judge", "model", []any{"m", strings.Repeat("m", 200)}, []any{"", strings.Repeat("m", 201)}},
+		{"judge", "scale", []any{"yes/no", "0 to 10", "-1 to 1"}, []any{"", "10 to 0", "0-10"}},
+		{"judge", "level", []any{"episode", "turn"}, []any{"group"}},
+		{"judge", "prompt", []any{"", "{conversation} {form}"}, []any{"{conversation}", "{form}", "{reply} {form}", "{"}},
+		{"judge", "criteria", []any{map[string]any{}, map[string]any{"score": "good?"}}, []any{map[string]any{"scor": "good?"}, map[string]any{"score": ""}, map[string]any{"score": 1}, "good?"}},
+		{"judge", "components", []any{"score 1", "score -2"}, []any{"", "score", "correct 1", "score 1, correct 1"}},
 		{
 			"foreign", "components", []any{"a 0", "a 1000000", "a -1000000", long + " 1", "a 1, b 1", many(16)},
 			[]any{"a 1000000.5", "a -1000000.5", long + "a 1", "a x", "a +Inf", "é 1", "a 1, b 1, a 1", many(17)},
@@ -56,8 +69,11 @@ func TestRangesOfOptions(t *testing.T) {
 		}{{c.fits, true}, {c.wrong, false}} {
 			for _, value := range values.of {
 				options := map[string]any{c.option: value}
-				if c.module == "foreign" {
+				switch c.module {
+				case "foreign":
 					options["name"] = "judge"
+				case "judge":
+					options = map[string]any{"judge": "grader", "model": "m", c.option: value}
 				}
 				b, err := json.Marshal(options)
 				require.NoError(t, err)
@@ -74,7 +90,9 @@ func TestDefaults(t *testing.T) {
 	for name, want := range map[string]string{
 		"checklist": `{"items":"valid 0.25, effective 0.25, success 0.5","level":"episode"}`, "first_attempt": `{}`, "improvement": `{}`,
 		"foreign": `{"name":"","options":{},"components":"score 1","level":"episode","episodes":8,"timeout_seconds":0,"failed_share":0.05}`,
-		"length":  `{"of":"reply"}`, "progress": `{"form":"potential","gamma":1}`, "tools": `{"coefficient":0.1,"valid_only":false}`,
+		"judge": `{"judge":"","model":"","components":"score 1","criteria":{},"scale":"yes/no","level":"episode","prompt":"","temperature":0,"max_tokens":512,"prompt_tokens":1024,
+			"unreadable":0,"timeout_seconds":0,"failed_share":0.05}`,
+		"length": `{"of":"reply"}`, "progress": `{"form":"potential","gamma":1}`, "tools": `{"coefficient":0.1,"valid_only":false}`,
 		"state": `{"format_reward":0.5,"weight":0.5,"anti_template":true,"frequent":3}`,
 	} {
 		d, err := describe(name)
@@ -162,7 +180,7 @@ func TestCriteriaOfAChecklist(t *testing.T) {
 // An episode without a turn is paid nothing, by every module.
 func TestNoTurns(t *testing.T) {
 	for _, name := range Names() {
-		m := newModule(t, name, map[string]string{"foreign": `{"name":"judge"}`}[name])
+		m := newModule(t, name, map[string]string{"foreign": `{"name":"judge"}`, "judge": `{"judge":"grader","model":"m"}`}[name])
 		one := Episode{Environment: "frozenlake", Judged: []float64{1}}
 		other := Episode{Environment: "frozenlake", Judged: []float64{2}, Success: true}
 		got := m.Score([]Episode{one, other}, nil)

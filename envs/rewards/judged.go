@@ -10,14 +10,17 @@ import (
 
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/foreign"
+	"github.com/reprise-rl/reprise/envs/judge"
 )
 
-// Judge is how a module asks a judge of one's own.
+// Judge is how a module asks a judge outside this program: a program of one's own, or a language model behind an address.
 type Judge struct {
 	// Name is that of the worker's --env-process NAME=COMMAND or --env-temporal NAME, Options are
-	// the judge's own.
+	// the judge's own. Of a language model they are that of --judge NAME=URL, and Form.
 	Name    string
 	Options json.RawMessage
+	// Form is what a language model is asked; nil for a program.
+	Form *judge.Form
 	// Components are what a verdict has.
 	Components []string
 	// ByTurn says that a verdict has a number of each component for each turn, and not for the episode.
@@ -45,7 +48,7 @@ func foreignJudge(o *envs.Options) Module {
 	o.Text("name", &j.Name, "", "which judge: the NAME of the worker's --env-process NAME=COMMAND or --env-temporal NAME")
 	o.Object("options", &j.Options, "the options that the judge itself gets")
 	o.Text("components", &written, "score 1", "the components of a verdict and their weights: \"correct 0.7, polite 0.3\"")
-	o.Choice("level", &level, "episode", []string{"episode", "turn"},
+	o.Choice("level", &level, "episode", []string{"episode", levelTurn},
 		"what the judge gives for each component: a number for the episode, paid at its last turn, or an array with a number for each turn, paid there")
 	o.Int("episodes", &j.Episodes, 8, 1, foreign.MaxEpisodes, "the most episodes of one call")
 	o.Int("timeout_seconds", &j.TimeoutSeconds, 0, 0, 3600,
@@ -54,12 +57,28 @@ func foreignJudge(o *envs.Options) Module {
 	if problem := foreign.BadName(j.Name); problem != "" {
 		o.Wrong("name", problem)
 	}
+	var weights []float64
+	j.Components, weights = componentsOf(o, written)
+	j.ByTurn = level == levelTurn
+	return judged(&j, weights)
+}
+
+// levelTurn is the option level of a judge that is asked about each turn.
+const levelTurn = "turn"
+
+// componentsOf reads the option components.
+func componentsOf(o *envs.Options, written string) (names []string, weights []float64) {
 	names, weights, found := parseComponents(written)
 	if found != "" {
 		o.WrongFound("components", found, fmt.Sprintf("1 to %d components, each once, a name of lower-case letters, digits and underscores with its weight, separated by commas: \"correct 0.7, polite 0.3\"", foreign.MaxComponents))
 	}
-	j.Components, j.ByTurn = names, level == "turn"
-	m := Module{Stage: OfEpisode, Judge: &j}
+	return names, weights
+}
+
+// judged is the module that pays what a judge says: the weighted sum of its components.
+func judged(j *Judge, weights []float64) Module {
+	names := j.Components
+	m := Module{Stage: OfEpisode, Judge: j}
 	m.score = byEpisode(func(e Episode, _ Past) []float64 {
 		if j.ByTurn {
 			return e.judgedTurns(weights)

@@ -191,13 +191,13 @@ func TestLacks(t *testing.T) {
 }
 
 func TestRegistry(t *testing.T) {
-	require.Equal(t, []string{"checklist", "first_attempt", "foreign", "improvement", "length", "progress", "state", "tools"}, Names())
+	require.Equal(t, []string{"checklist", "first_attempt", "foreign", "improvement", "judge", "length", "progress", "state", "tools"}, Names())
 	for _, name := range Names() {
 		d, err := describe(name)
 		require.NoError(t, err)
 		require.NotEmpty(t, d.Summary)
 		require.Equal(t, name == "first_attempt" || name == "improvement", len(d.Options) == 0)
-		options := map[string]string{"foreign": `{"name":"judge"}`}[name]
+		options := map[string]string{"foreign": `{"name":"judge"}`, "judge": `{"judge":"grader","model":"m"}`}[name]
 		require.Equal(t, name, newModule(t, name, options).Name)
 	}
 	_, _, err := New("progres", nil)

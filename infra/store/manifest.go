@@ -301,6 +301,12 @@ func (m *Manifest) refs() []NamedRef {
 			maybe(fmt.Sprintf("%sturns[%d].calls", role, i), turn.Calls)
 			maybe(fmt.Sprintf("%sturns[%d].requests", role, i), turn.Requests)
 			maybe(fmt.Sprintf("%sturns[%d].verdicts", role, i), turn.Verdicts)
+			for k, r := range turn.Questions {
+				add(fmt.Sprintf("%sturns[%d].questions[%d]", role, i, k), r)
+			}
+			for k, r := range turn.Grades {
+				add(fmt.Sprintf("%sturns[%d].grades[%d]", role, i, k), r)
+			}
 			maybe(fmt.Sprintf("%sturns[%d].choices", role, i), turn.Choices)
 			maybe(fmt.Sprintf("%sturns[%d].forks", role, i), turn.Forks)
 		}

@@ -42,6 +42,10 @@ type TurnRefs struct {
 	// Verdicts has what a judge outside this program said of the round's episodes, in its last
 	// turn; nil without one.
 	Verdicts *Ref `json:"verdicts,omitempty"`
+	// Questions are those about the round's episodes to the run's own engine, a table a piece, in its last turn, and Grades
+	// what it answered to each; nil where it judges nothing.
+	Questions []Ref `json:"questions,omitempty"`
+	Grades    []Ref `json:"grades,omitempty"`
 	// Choices has which rows a search kept after the turn, and which rows continue them; nil
 	// where nothing was chosen.
 	Choices *Ref `json:"choices,omitempty"`

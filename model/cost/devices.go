@@ -129,7 +129,7 @@ func (s seat) held(j Job, models []footprint) int64 {
 		for _, f := range models {
 			n += 3 * f.trained
 		}
-		if j.Reference {
+		if j.earlier() {
 			n += policy.trained
 		}
 		return n
@@ -140,7 +140,7 @@ func (s seat) held(j Job, models []footprint) int64 {
 			n += s.owned(f) // beside the copies
 		}
 	}
-	if j.Reference {
+	if j.earlier() {
 		n += policy.copied()
 		if s.first() && policy.copies() > 0 {
 			n += policy.trained

@@ -18,11 +18,15 @@ type Job struct {
 	// trains a process reward model in a critic's place.
 	Values int
 	PRM    bool
-	// Reference says that the run holds the weights of an earlier version of the policy.
-	Reference bool
-	Rollout   Rollout
-	Update    Update
+	// Reference says that the run holds the weights of an earlier version of the policy, which score its rows; Judges that
+	// it holds them to judge episodes.
+	Reference, Judges bool
+	Rollout           Rollout
+	Update            Update
 }
+
+// earlier reports whether the run holds the weights of an earlier version of the policy.
+func (j Job) earlier() bool { return j.Reference || j.Judges }
 
 // Scored is the number of networks that score rows: the policy, the second network and the reference.
 func (j Job) Scored() int {

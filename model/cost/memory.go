@@ -66,7 +66,7 @@ func (j Job) Memory() Memory {
 	if len(models) > 1 {
 		u.Critic = 3 * models[1].trained
 	}
-	if j.Reference {
+	if j.earlier() {
 		u.Reference = u.Weights
 	}
 	u.ComputeCopy = j.copies(models)
@@ -95,7 +95,7 @@ func (j Job) copies(models []footprint) int64 {
 	for _, f := range models {
 		n += f.copies()
 	}
-	if j.Reference {
+	if j.earlier() {
 		n += models[0].copies()
 	}
 	return n

@@ -40,6 +40,8 @@ func servesEnvironment() bool {
 		serve = func() error { return toolServer(os.Args[2], os.Args[3], os.Args[4]) }
 	case serveAgent:
 		serve = func() error { return playAgent(os.Args[2], os.Args[3]) }
+	case serveJudge:
+		serve = func() error { return judgeProcess(os.Args[2], os.Args[3], os.Args[4]) }
 	default:
 		return false
 	}

@@ -50,6 +50,8 @@ func namesOf(kind string, input any) []string {
 		return of(in.Iteration)
 	case activities.DiagnoseInput:
 		return of(in.Iteration)
+	case activities.GradeInput:
+		return of(in.Rollout.Iteration)
 	case activities.CreditInput:
 		return of(in.Iteration)
 	case activities.UpdateInput:

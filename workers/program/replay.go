@@ -81,7 +81,7 @@ updates since.
 The answers of foreign environments are taken from the record. With --env-process,
 --env-temporal or --env-openenv the environments are also asked again, and every answer that they give
 otherwise now is shown with its turn and episode. So are the answers of tools, with --tools those of this
-program's own, and with --mcp those of MCP servers too.
+program's own, and with --mcp those of MCP servers too; and with --judge those of a language model that judges.
 
 The exit status is 1 if anything differs, and 3 if this build lowers other programs
 than the iteration was computed with: then it says which, and compares nothing.`,
@@ -112,8 +112,9 @@ than the iteration was computed with: then it says which, and compares nothing.`
 			}
 			var drifts []host.Drift
 			compared := 0
-			if tools || len(again.EnvProcesses)+len(again.EnvTemporal)+len(again.EnvOpenEnv)+len(again.ToolServers.MCP) > 0 {
-				fmt.Fprintln(cmd.ErrOrStderr(), "asking the environments and the tools again")
+			asked := len(again.EnvProcesses) + len(again.EnvTemporal) + len(again.EnvOpenEnv)
+			if tools || asked+len(again.ToolServers.MCP)+len(again.Judges.Judges) > 0 {
+				fmt.Fprintln(cmd.ErrOrStderr(), "asking the environments, the tools and the judge again")
 				if drifts, compared, err = askAgain(cmd.Context(), s, conn, again, args[0], iteration); err != nil {
 					return err
 				}
@@ -150,6 +151,7 @@ than the iteration was computed with: then it says which, and compares nothing.`
 	cmd.Flags().StringArrayVar(&again.EnvOpenEnv, "env-openenv", nil, "`NAME=URL` of an environment of OpenEnv's that is asked again; may be repeated")
 	cmd.Flags().BoolVar(&tools, "tools", false, "ask the tools of this program again, those that run programs too; --mcp asks the servers")
 	stack.AddToolFlags(cmd.Flags(), &again.ToolServers, " and that is asked again")
+	stack.AddJudgeFlags(cmd.Flags(), &again.Judges, "that judges episodes and is asked again")
 	cmd.Flags().IntVar(&iteration, "iteration", -1, "the iteration, counted from 0")
 	stack.AddDeviceFlags(cmd.Flags(), &options, ", as the run's worker had them")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

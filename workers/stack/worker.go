@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/programcache"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers"
+	"github.com/reprise-rl/reprise/workers/judgeservers"
 	"github.com/reprise-rl/reprise/workers/toolservers"
 )
 
@@ -34,6 +35,7 @@ func AddWorkerFlags(f *pflag.FlagSet, o *workers.Options, heartbeat time.Duratio
 	AddToolFlags(f, &o.ToolServers, ", for the host role")
 	f.StringArrayVar(&o.Agents.Agents, "agent", nil, "`NAME=COMMAND or NAME=URL` of an agent that plays the episodes of a spec with rollout.agent, for the device role; may be repeated")
 	f.StringArrayVar(&o.Agents.Variables, "agent-variable", nil, "`NAME=VARIABLE`: the command of the agent NAME gets an environment variable; may be repeated")
+	AddJudgeFlags(f, &o.Judges, "that judges episodes, for the host role")
 	f.StringVar(&o.EnvFile, "env-file", "", `JSON file of more foreign environments, {"NAME": "COMMAND"}, read again for each request, so that it may change while the worker runs (reprise dev: envs.json in its folder, which reprise env add writes)`)
 	f.IntVar(&o.ContinueAfter, "continue-as-new-after", 0, "iterations before a run continues as new (0: when the server suggests it)")
 	f.StringVar(&o.PagesURL, "pages-url", "", "URL at which `reprise pages` serves: the details in the Web UI link to a run's page there (reprise dev sets its own)")
@@ -49,6 +51,12 @@ func AddToolFlags(f *pflag.FlagSet, o *toolservers.Flags, note string) {
 	f.StringArrayVar(&o.MCP, "mcp", nil, "`NAME=COMMAND or NAME=URL` of an MCP server, as time=mcp-server-time, whose tools a spec may allow"+note+"; may be repeated")
 	f.StringArrayVar(&o.Headers, "mcp-header", nil, "`NAME=HEADER=VARIABLE`: requests to the MCP server NAME have a header with the value of an environment variable; may be repeated")
 	f.StringArrayVar(&o.Variables, "mcp-variable", nil, "`NAME=VARIABLE`: the command of the MCP server NAME gets an environment variable; may be repeated")
+}
+
+// AddJudgeFlags adds the flags that name servers of language models; does ends the usage of --judge.
+func AddJudgeFlags(f *pflag.FlagSet, o *judgeservers.Flags, does string) {
+	f.StringArrayVar(&o.Judges, "judge", nil, "`NAME=URL` of a server of the chat-completions protocol, as grader=http://127.0.0.1:8000/v1, "+does+"; may be repeated")
+	f.StringArrayVar(&o.Variables, "judge-variable", nil, "`NAME=VARIABLE`: requests to the judge NAME have the key that an environment variable has; may be repeated")
 }
 
 // AddProgramCacheKeyFlag adds the flag of the key by which workers share programs.

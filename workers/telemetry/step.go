@@ -30,7 +30,7 @@ const evaluate = "evaluate"
 
 // tokenKinds are what the tokens of a step are called.
 var tokenKinds = map[string]string{
-	"generate": "generated", evaluate: "evaluated", "score": "scored", "update": "trained", "warm_start": "taught",
+	"generate": "generated", evaluate: "evaluated", "score": "scored", "update": "trained", "warm_start": "taught", "grade": "graded",
 }
 
 // stepOf names an activity's step; false for those that hold a device for as long as a run has it.
@@ -75,6 +75,8 @@ func holder(arguments []any) string {
 	case activities.ScoreInput:
 		return in.Policy.Run.ID
 	case activities.DiagnoseInput:
+		return in.Policy.Run.ID
+	case activities.GradeInput:
 		return in.Policy.Run.ID
 	case activities.UpdateInput:
 		return in.Policy.Run.ID

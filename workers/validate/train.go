@@ -126,6 +126,13 @@ func CheckTrain(b []byte, machine Machine, describe Describe) (Train, error) {
 	for _, text := range unasked {
 		notes = append(notes, "Warning: "+text+".")
 	}
+	judge, err := run.JudgeOf(t)
+	if err != nil {
+		return Train{}, err
+	}
+	if judge != nil && judge.Form != nil && !judge.Form.Own() {
+		notes = append(notes, fmt.Sprintf("The reward %s asks a language model: the run waits for a worker with --judge %s=URL.", spec.Judge, judge.Name))
+	}
 	if t.Policy.Exact && machine.Card > 0 {
 		notes = append(notes, "Warning: policy.exact was shown on CPUs alone. If the card's sampler gives other bits than its trainer, the run pauses at its start; "+
 			"set policy.exact to false for a card.")

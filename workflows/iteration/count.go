@@ -98,6 +98,11 @@ func invented(c Call, plan activities.Plan, pieces spec.Pieces) any {
 		}
 	case *activities.ScoreResult:
 		out.More = len(c.Input.(activities.ScoreInput).Pieces)+1 < pieces.Score
+	case *activities.JudgeResult:
+		in := c.Input.(activities.JudgeInput)
+		if last := in.Turns[len(in.Turns)-1]; plan.Questions > 0 && last.Questions == nil {
+			out.Questions = make([]store.Ref, pieces.Generate(plan.Questions))
+		}
 	case *activities.DiagnoseResult:
 		if len(c.Input.(activities.DiagnoseInput).Pieces)+1 < pieces.Diagnose {
 			out.Piece = &store.Ref{}

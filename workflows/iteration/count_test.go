@@ -1,6 +1,7 @@
 package iteration
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,6 +32,10 @@ func TestCount(t *testing.T) {
 		"pieces": {func(p *activities.Plan) {
 			p.Suites = []activities.PlanSuite{{Name: "near", Turns: 1, Rows: 8}, {Name: "far", Turns: 1, Rows: 4}}
 		}, Counts{Iteration: 7 + 3 + 2 + 5, Snapshot: 3, Evaluation: (2 + 2) + (1 + 2), Diagnosis: 4}},
+		// The verdicts of a judge; where the run judges itself, its questions before, and its answers in pieces of 5.
+		"judge": {func(p *activities.Plan) { p.Judged = true }, Counts{Iteration: 7 + 1, Snapshot: 1, Diagnosis: 1}},
+		"pieces of its own judge": {func(p *activities.Plan) { p.Judged, p.Questions = true, 16 },
+			Counts{Iteration: 7 + 3 + 2 + 5 + 2 + 4, Snapshot: 3, Diagnosis: 4}},
 		// Two rounds of a rollout for two iterations. The second has what was rolled out,
 		// selected and scored: Credit, Update, Commit are left.
 		"online 2": {func(p *activities.Plan) { p.Freshness = spec.Freshness{Online: 2, Reuse: 1} }, Counts{Iteration: (9 + 3) / 2., Snapshot: 1, Diagnosis: 1}},
@@ -40,7 +45,7 @@ func TestCount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pieces := spec.Pieces{}
-			if name == "pieces" {
+			if strings.HasPrefix(name, "pieces") {
 				pieces = spec.Pieces{GenerateRows: 5, Score: 3, Update: 6, Diagnose: 4, Snapshot: 3}
 			}
 			plan := activities.Plan{Turns: 1, Rows: 16, Settings: settings(""), Diagnostics: spec.Diagnostics{Every: 5, Samples: 2}}

@@ -1,6 +1,7 @@
 package iteration
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,6 +53,52 @@ func TestForeignEnvironmentsAreAsked(t *testing.T) {
 		require.Equal(t, &table, in.Turns[turn-1].Answers)
 	}
 	require.Equal(t, ref("broken"), *in.Tables.Ref(activities.BrokenTable))
+}
+
+// Where the run's own engine judges, the host makes the questions about a round, the device answers them piece by piece by
+// the version with which the iteration begins, and the host makes verdicts of the answers. The manifest has all.
+func TestOwnJudge(t *testing.T) {
+	sc := everything()
+	sc.start.Due, sc.start.Plan.Suites, sc.start.Plan.Judged, sc.start.Plan.Questions, sc.rounds, sc.pieces = Due{}, nil, true, 16, 2, 3
+	it := New(sc.start, sc.state())
+	var names []string
+	questions, grades := map[int][]store.Ref{}, map[int][]store.Ref{}
+	in, err := it.ToCommit(func(c Call) (any, error) {
+		result := sc.result(c)
+		switch in := c.Input.(type) {
+		case activities.JudgeInput:
+			names = append(names, c.Name)
+			last, round := in.Turns[len(in.Turns)-1], in.Rollout.Round
+			require.Equal(t, questions[round], last.Questions)
+			require.Equal(t, grades[round], last.Grades)
+			if last.Questions == nil {
+				questions[round] = result.(*activities.JudgeResult).Questions
+			}
+		case activities.GradeInput:
+			names = append(names, c.Name)
+			round := in.Rollout.Round
+			require.Equal(t, len(grades[round]), in.Piece)
+			require.Equal(t, questions[round][in.Piece], in.Questions)
+			require.Equal(t, it.before(), in.Policy)
+			grades[round] = append(grades[round], result.(*activities.GradeResult).Table)
+		case activities.SelectInput:
+			require.NotNil(t, in.Turns[len(in.Turns)-1].Verdicts)
+		}
+		return result, nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, slices.Repeat([]string{"Judge", "Grade", "Grade", "Grade", "Judge"}, 2), names)
+	round := 0
+	for _, turn := range in.Turns {
+		if turn.Verdicts == nil {
+			require.Nil(t, turn.Questions)
+			continue
+		}
+		require.Equal(t, questions[round], turn.Questions)
+		require.Equal(t, grades[round], turn.Grades)
+		round++
+	}
+	require.Equal(t, 2, round)
 }
 
 // A judge is asked once about each round, before anything is selected. The selection has its

@@ -276,24 +276,47 @@ func (it *Iteration) unjudged() []*store.TurnRefs {
 	return out
 }
 
-// judge asks a judge outside this program about the episodes of each round.
+// judge asks a judge about the episodes of each round. Where the run's own engine judges, the host first makes the questions,
+// and makes verdicts of the answers when the device has given them all.
 func (it *Iteration) judge() []Call {
 	var calls []Call
 	for _, last := range it.unjudged() {
 		round := last.Round
+		change := func(with func(last *store.TurnRefs)) {
+			for _, last := range it.unjudged() {
+				if last.Round == round {
+					with(last)
+				}
+			}
+		}
+		if piece := len(last.Grades); piece < len(last.Questions) {
+			calls = append(calls, call(steps.Grade, fmt.Sprintf("round %d%s", round+1, pieceAfter(last.Grades)), activities.GradeInput{
+				Policy: it.before(), Rollout: activities.Rollout{Iteration: it.Number, Round: round}, Questions: last.Questions[piece], Piece: piece,
+			}, func(out activities.GradeResult) {
+				it.Record("grade", out.Telemetry)
+				change(func(last *store.TurnRefs) { last.Grades = append(last.Grades[:piece:piece], out.Table) })
+			}).shown(it.label("grade"), it.label("answers of the run's own judge")))
+			continue
+		}
+		key := fmt.Sprintf("round %d", round+1)
+		if it.Plan.Questions > 0 && last.Questions == nil {
+			key += " · questions"
+		}
 		in := activities.JudgeInput{Run: it.Run, Branch: it.Branch, Rollout: activities.Rollout{Iteration: it.Number, Round: round}}
 		for _, t := range it.turns() {
 			if t.Round == round {
 				in.Turns = append(in.Turns, t)
 			}
 		}
-		calls = append(calls, call(steps.Judge, fmt.Sprintf("round %d", round+1), in, func(out activities.JudgeResult) {
+		calls = append(calls, call(steps.Judge, key, in, func(out activities.JudgeResult) {
 			it.Record("judge", out.Telemetry)
-			for _, last := range it.unjudged() {
-				if last.Round == round {
+			change(func(last *store.TurnRefs) {
+				if len(out.Questions) > 0 {
+					last.Questions = out.Questions
+				} else {
 					last.Verdicts = &out.Table
 				}
-			}
+			})
 		}).shown(it.label("judge"), it.label("verdicts of a judge")).completing())
 	}
 	return calls

@@ -127,7 +127,9 @@ func random(r *rand.Rand) *scenario {
 	for i := range s.Plan.Suites {
 		s.Plan.Suites[i].Foreign = one(3)
 	}
-	s.Plan.Judged = one(3)
+	if s.Plan.Judged = one(3); s.Plan.Judged && s.Plan.Foreign { // no draw of its own, so that the scenarios stay
+		s.Plan.Questions = 16
+	}
 	if one(3) {
 		s.Plan.Workers, s.Plan.BlockRows = 2, 4+r.IntN(16)
 	}
@@ -200,7 +202,16 @@ func (sc *scenario) result(c Call) any {
 	case activities.CallToolsInput:
 		return &activities.CallToolsResult{Table: of, Telemetry: took}
 	case activities.JudgeInput:
+		if sc.start.Plan.Questions > 0 && in.Turns[len(in.Turns)-1].Questions == nil {
+			out := &activities.JudgeResult{Telemetry: took}
+			for piece := range sc.pieces {
+				out.Questions = append(out.Questions, ref("questions", in, piece))
+			}
+			return out
+		}
 		return &activities.JudgeResult{Table: of, Telemetry: took}
+	case activities.GradeInput:
+		return &activities.GradeResult{Table: of, Telemetry: took}
 	case activities.StepInput:
 		return &activities.StepResult{Table: of, Alive: int(of.Digest[0] % 4), Telemetry: took} // sometimes no episode is left
 	case activities.ChooseInput:

@@ -8,9 +8,10 @@ import (
 
 // Job is what the spec asks of a network of this shape, on a GPU.
 func (t Train) Job(m cost.Network) cost.Job {
+	own := t.OwnJudge()
 	j := cost.Job{
 		Network: m, ComputeBytes: 4, Adapters: t.Policy.LoRA.adapters(), Keep: t.Update.Keeps(), Exact: t.Policy.Exact,
-		PRM: t.Credit.PRM(), Reference: t.Update.Reference(), Rollout: t.rollout(),
+		PRM: t.Credit.PRM(), Reference: t.Update.Reference(), Judges: own != nil && !own.Current, Rollout: t.rollout(),
 		Update: cost.Update{
 			Rows: t.Update.MicroBatch, Width: t.width(),
 			Batches: ceil(t.keptRows(), t.Update.MicroBatch), Each: t.Limits.ScoreRows / max(t.Update.MicroBatch, 1),
@@ -65,7 +66,7 @@ func last(widths []int) int {
 func (t Train) sampled() (most cost.Pass) {
 	for i, g := range t.generations() {
 		p := cost.Pass{Rows: int64(min(g.rows, t.Rollout.Pass())), Prompt: int64(g.prompt), Fresh: int64(g.fresh)}
-		if g.prompt > 0 && (i == 0 || t.Evaluation.Every > 0) && p.Prompt+p.Fresh > most.Prompt+most.Fresh {
+		if g.prompt > 0 && (i == 0 || g.judges || t.Evaluation.Every > 0) && p.Prompt+p.Fresh > most.Prompt+most.Fresh {
 			most = p
 		}
 	}

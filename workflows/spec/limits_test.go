@@ -21,7 +21,14 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 	},
 	"rewards limits.activity_seconds": {
 		[]string{`"rewards":[{"name":"foreign","options":{"name":"judge","timeout_seconds":120}}]`},
-		[]string{`"rewards":[{"name":"foreign","options":{"name":"judge","timeout_seconds":121}}]`},
+		[]string{
+			`"rewards":[{"name":"foreign","options":{"name":"judge","timeout_seconds":121}}]`,
+			`"rewards":[{"name":"judge","options":{"judge":"grader","timeout_seconds":121}}]`,
+		},
+	},
+	"rewards": {
+		[]string{`"rewards":[{"name":"length"},{"name":"judge","options":{"judge":"grader"}}]`},
+		[]string{`"rewards":[{"name":"judge","options":{"judge":"grader"}},{"name":"foreign","options":{"name":"judge"}}]`},
 	},
 	"from.run from.iteration from.branch": {
 		[]string{`"from":{"run":"a","iteration":0}`, `"from":{"run":"a","iteration":3,"branch":1}`},
@@ -322,6 +329,7 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{
 			`"rewards":[{"name":"checklist"}],"credit":{"algorithm":"checklist"}`,
 			`"rewards":[{"name":"length"},{"name":"foreign","options":{"name":"judge","level":"turn"}}],"credit":{"algorithm":"checklist"},"update":{"kl_in":"loss"}`,
+			`"rewards":[{"name":"judge","options":{"judge":"grader","level":"turn"}}],"credit":{"algorithm":"checklist"}`,
 		},
 		[]string{
 			`"credit":{"algorithm":"checklist"}`, `"rewards":[{"name":"length"}],"credit":{"algorithm":"checklist"}`,

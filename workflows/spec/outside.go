@@ -12,7 +12,57 @@ func (t Train) Foreign() bool {
 
 // Judged reports whether a judge outside this program is asked about the episodes of a rollout.
 func (t Train) Judged() bool {
-	return slices.ContainsFunc(t.Rewards, func(r Reward) bool { return r.Name == Foreign })
+	return slices.ContainsFunc(t.Rewards, Reward.judged)
+}
+
+// judged reports whether a reward asks a judge outside this program.
+func (r Reward) judged() bool { return r.Name == Foreign || r.Name == Judge }
+
+// Judge is the name of the reward that asks a language model; Foreign is that of a judge that is a program.
+const Judge = "judge"
+
+// OwnJudge is how the run's own engine judges episodes.
+type OwnJudge struct {
+	// PromptTokens and MaxTokens are the most tokens of a question and of a reply.
+	PromptTokens, MaxTokens int
+	// ByTurn says that each turn is a question; Current that the version judges with which an iteration begins, and not
+	// version 0.
+	ByTurn, Current bool
+}
+
+// The defaults of the reward judge.
+const (
+	judgePromptTokens = 1024
+	judgeMaxTokens    = 512
+)
+
+// OwnJudge is how the run's own engine judges; nil if it does not.
+func (t Train) OwnJudge() *OwnJudge {
+	for _, r := range t.Rewards {
+		o := struct {
+			Judge        string `json:"judge"`
+			Model        string `json:"model"`
+			Level        string `json:"level"`
+			PromptTokens int    `json:"prompt_tokens"`
+			MaxTokens    int    `json:"max_tokens"`
+		}{PromptTokens: judgePromptTokens, MaxTokens: judgeMaxTokens}
+		if r.Name == Judge && json.Unmarshal(r.Options, &o) == nil && o.Judge == "run" {
+			return &OwnJudge{PromptTokens: o.PromptTokens, MaxTokens: o.MaxTokens, ByTurn: o.Level == "turn", Current: o.Model == "current"}
+		}
+	}
+	return nil
+}
+
+// Questions is the most questions of a round to the run's own engine; 0 without.
+func (t Train) Questions() int {
+	own := t.OwnJudge()
+	switch {
+	case own == nil:
+		return 0
+	case own.ByTurn:
+		return t.Rollout.Trajectories() * t.Rollout.Turns
+	}
+	return t.Rollout.Trajectories()
 }
 
 // Checklist is the name of the reward whose criteria are rules.
@@ -23,7 +73,7 @@ func (r Reward) hasCriteria() bool {
 	var options struct {
 		Level string `json:"level"`
 	}
-	return r.Name == Checklist || r.Name == Foreign && json.Unmarshal(r.Options, &options) == nil && options.Level == "turn"
+	return r.Name == Checklist || r.judged() && json.Unmarshal(r.Options, &options) == nil && options.Level == "turn"
 }
 
 // judgeSeconds is how long the spec lets a judge take for one call; 0 without a judge, or where the
@@ -33,7 +83,7 @@ func (t Train) judgeSeconds() int {
 		var options struct {
 			Seconds int `json:"timeout_seconds"`
 		}
-		if r.Name == Foreign && json.Unmarshal(r.Options, &options) == nil {
+		if r.judged() && json.Unmarshal(r.Options, &options) == nil {
 			return options.Seconds
 		}
 	}

@@ -57,10 +57,23 @@ func generalRelations() []relation {
 		},
 		{
 			paths: []string{"rewards", "limits.activity_seconds"},
-			doc:   "timeout_seconds of the reward `foreign` is at most limits.activity_seconds.",
+			doc:   "timeout_seconds of the reward `foreign` or `judge` is at most limits.activity_seconds.",
 			broken: func(t Train) (bool, string, string) {
-				return t.judgeSeconds() > t.Limits.ActivitySeconds, fmt.Sprintf("timeout_seconds %d of the reward %q", t.judgeSeconds(), Foreign),
+				return t.judgeSeconds() > t.Limits.ActivitySeconds, fmt.Sprintf("timeout_seconds %d of a judge", t.judgeSeconds()),
 					fmt.Sprintf("at most %d (limits.activity_seconds)", t.Limits.ActivitySeconds)
+			},
+		},
+		{
+			paths: []string{"rewards"},
+			doc:   "rewards has `foreign` or `judge`, not both: one judge is asked about an episode.",
+			broken: func(t Train) (bool, string, string) {
+				n := 0
+				for _, r := range t.Rewards {
+					if r.judged() {
+						n++
+					}
+				}
+				return n > 1, fmt.Sprintf("%q and %q", Foreign, Judge), "one of them"
 			},
 		},
 		{

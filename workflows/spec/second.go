@@ -29,7 +29,7 @@ func secondRelations() []relation {
 		},
 		{
 			paths: []string{"credit.algorithm", "rewards", "update.kl_in"},
-			doc: "If credit.algorithm is " + listed(withCriteria(), "or") + ", rewards has criteria by turn (the module checklist, or foreign with its option level: turn), " +
+			doc: "If credit.algorithm is " + listed(withCriteria(), "or") + ", rewards has criteria by turn (the module checklist, or foreign or judge with its option level: turn), " +
 				"and update.kl_in is none or loss: the criteria alone are read, and the distance is none.",
 			broken: func(t Train) (bool, string, string) {
 				found := strict.Quote(t.Credit.Algorithm)
@@ -37,7 +37,7 @@ func secondRelations() []relation {
 					found += " with update.kl_in " + KLReward
 				}
 				return t.Credit.ReadsCriteria() && (t.Update.KLIn == KLReward || !slices.ContainsFunc(t.Rewards, Reward.hasCriteria)), found,
-					`a reward checklist, or foreign with the option level "turn", beside it, and update.kl_in none or loss; or an algorithm that reads no criteria`
+					`a reward checklist, or foreign or judge with the option level "turn", beside it, and update.kl_in none or loss; or an algorithm that reads no criteria`
 			},
 		},
 		{

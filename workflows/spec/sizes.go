@@ -119,13 +119,19 @@ func (t Train) WithRecompute(m cost.Network) Train {
 
 // generation is the most that a run generates in a turn, in its rollout or a suite: rows, and tokens of a prompt, 0 if
 // that is not known, and of what is sampled after it.
-type generation struct{ rows, prompt, fresh int }
+type generation struct {
+	rows, prompt, fresh int
+	judges              bool // of the run's own engine that judges
+}
 
-// generations are those of the rollout and of the suites.
+// generations are those of the rollout, of the suites and of a judge that is the run's own engine.
 func (t Train) generations() []generation {
-	out := []generation{{t.Rollout.Slots(), last(t.Rollout.PromptTokens), t.Rollout.MaxNewTokens}}
+	out := []generation{{rows: t.Rollout.Slots(), prompt: last(t.Rollout.PromptTokens), fresh: t.Rollout.MaxNewTokens}}
 	for _, s := range t.Evaluation.Suites {
-		out = append(out, generation{s.Rows(), last(s.PromptTokens), s.MaxNewTokens})
+		out = append(out, generation{rows: s.Rows(), prompt: last(s.PromptTokens), fresh: s.MaxNewTokens})
+	}
+	if own := t.OwnJudge(); own != nil {
+		out = append(out, generation{rows: t.Questions(), prompt: own.PromptTokens, fresh: own.MaxTokens, judges: true})
 	}
 	return out
 }
