@@ -35,9 +35,9 @@ help: ## this text
 	@echo 'REPRISE_TEMPORAL=/path/to/temporal uses that one instead of building it;'
 	@echo 'REPRISE_PJRT_PLUGIN=/path/to/plugin.so uses another PJRT plugin (CUDA too).'
 
-# What `reprise version` says, where git knows; nothing of it enters an artifact.
-BUILD = $(shell git rev-parse HEAD 2>/dev/null | sed 's,^,-X github.com/reprise-rl/reprise/infra/build.commit=,') \
-	$(shell git describe --tags --dirty 2>/dev/null | sed 's,^,-X github.com/reprise-rl/reprise/infra/build.version=,')
+# The commit that `reprise version` says, where git knows; its version is the file infra/build/VERSION. Nothing of either enters an artifact.
+BUILD = $(shell git describe --always --exclude '*' --abbrev=40 --dirty 2>/dev/null | \
+	sed 's,^,-X github.com/reprise-rl/reprise/infra/build.commit=,')
 
 # --- build --------------------------------------------------------------------
 
