@@ -86,6 +86,7 @@ func runDemo(ctx context.Context, out io.Writer, on stack.Served, preset, plugin
 	} else if err := startDemo(ctx, out, on.Stack, run, preset, pluginName); err != nil {
 		return err
 	}
+	fmt.Fprint(out, "The first run of a model on a machine compiles its programs: some ten seconds of quiet at its first step.\n\n")
 	began := time.Now()
 	w := watch.New(on.Client, run, out, 500*time.Millisecond)
 	w.Converter = on.Codec.DataConverter()
