@@ -36,12 +36,17 @@ var passed = []string{
 	"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "XDG_CONFIG_HOME", "GOMAXPROCS", "GOMEMLIMIT", "GOGC",
 }
 
-// serverEnvironment is what a server of the stack gets of this process's environment.
+// serverEnvironment is what a server of the stack gets of this process's environment. USER is always there: the Temporal server asks who
+// runs it, and in a container often no file and no variable says it.
 func serverEnvironment() []string {
-	return slices.DeleteFunc(os.Environ(), func(pair string) bool {
+	out := slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
 		return !slices.Contains(passed, name)
 	})
+	if os.Getenv("USER") == "" {
+		out = append(out, "USER=reprise")
+	}
+	return out
 }
 
 func findTool(name, given, variable string) (string, error) {

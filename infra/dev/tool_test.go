@@ -36,3 +36,11 @@ func TestToolPlaces(t *testing.T) {
 	t.Setenv(variable, tool(filepath.Join(folder, "named")))
 	require.Equal(t, filepath.Join(folder, "named"), find())
 }
+
+func TestServersHaveAUser(t *testing.T) {
+	t.Setenv("USER", "")
+	require.Contains(t, serverEnvironment(), "USER=reprise")
+	t.Setenv("USER", "ada")
+	require.Contains(t, serverEnvironment(), "USER=ada")
+	require.NotContains(t, serverEnvironment(), "USER=reprise")
+}
