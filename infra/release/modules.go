@@ -67,20 +67,26 @@ func (p *program) read(ctx context.Context) error {
 	if p.modules, err = linked(ctx, p.folder, p.pkg); err != nil {
 		return fmt.Errorf("list what %s links: %w", p.name, err)
 	}
-	listed := map[string]bool{}
 	for i, m := range p.modules {
 		p.modules[i].sum = recorded[m.String()]
-		listed[m.String()] = true
 	}
-	for at := range recorded {
-		if !listed[at] {
-			return fmt.Errorf("%s was built with %s, which the source does not pin: build it again", p.file, at)
-		}
+	if err := compare(recorded, p.modules); err != nil {
+		return fmt.Errorf("%s was built %w: build it again", p.file, err)
 	}
-	for at := range listed {
-		if _, ok := recorded[at]; !ok {
-			return fmt.Errorf("%s was built without %s, which the source pins: build it again", p.file, at)
+	return nil
+}
+
+// compare holds what a program records against what the source pins.
+func compare(recorded map[string]string, pinned []module) error {
+	left := maps.Clone(recorded)
+	for _, m := range pinned {
+		if _, ok := left[m.String()]; !ok {
+			return fmt.Errorf("without %s, which the source pins", m)
 		}
+		delete(left, m.String())
+	}
+	for _, at := range slices.Sorted(maps.Keys(left)) {
+		return fmt.Errorf("with %s, which the source does not pin", at)
 	}
 	return nil
 }

@@ -401,7 +401,7 @@ func TestWatchWarmStart(t *testing.T) {
 		var out bytes.Buffer
 		w := &Watcher{run: "r", out: &out, train: trainView{seen: -1, evaluated: -1}}
 		for _, step := range []int{0, 4, 14} {
-			for range 10 { // asked every second: a step that takes long is shown once
+			for range 10 { // asked every second: a step that takes long is shown again after 5 s
 				w.showTrain(workflows.Status{Iterations: 30, Phase: fmt.Sprintf("warm start, step %d of 150", step)})
 				time.Sleep(time.Second)
 			}
