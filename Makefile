@@ -198,11 +198,13 @@ release: platform $(TEMPORAL) $(VERSITYGW) plugin ## dist/reprise-VERSION-linux-
 release-test: release ## the release installed in a root without Go, compiler, caches and network, its demo to the end: two minutes
 	@REPRISE_RELEASE=$(abspath dist) $(GO) test ./infra/release -count=1 -timeout 10m -v -run 'TestDemoInEmptyRoot'
 
-# VERSION=v0.1.0: the release whose half-done run is recorded.
-release-record: build tools plugin ## half a run of this build and its end, which every later build has to finish
-	@test -n "$(VERSION)" || { echo 'name the release: make release-record VERSION=v0.1.0'; exit 2; }
+# VERSION=v0.1.0: the release that is recorded, on its commit. From then on a changed command needs an entry in workflows/changes.go.
+release-record: build tools plugin ## half a run of this build and its end, its histories and the shapes of its activities: every later build has to take them
+	@test "$(VERSION)" = "v$$(cat infra/build/VERSION)" || { echo "name the release: make release-record VERSION=v$$(cat infra/build/VERSION)"; exit 2; }
 	$(GO) test ./workers/record -count=1 -timeout 10m -run 'TestReleases/$(VERSION)' -v -args -release '$(VERSION)'
+	$(GO) test ./workers/record -count=1 -timeout 40m -run '^TestRecord$$' -v -args -record -into ../../workflows/testdata/releases/$(VERSION)/histories
 	$(GO) test ./activities/steps -count=1 -run TestShapesOnlyGrow -args -shapes '$(VERSION)'
+	$(GO) test ./workflows -count=1 -run TestReplayReleases
 
 lint: platform bin/staticcheck bin/workflowcheck ## gofmt, go vet, staticcheck, workflowcheck, words
 	@unformatted=$$(find . -name '*.go' -not -path './.*' -not -path './bin/*' -print0 | xargs -0 gofmt -l -s); \
