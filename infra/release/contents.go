@@ -130,6 +130,9 @@ func licences(ctx context.Context, s sources, programs []program) (texts []entry
 				return nil, nil, err
 			}
 			add(m.String(), "go/"+m.String(), files)
+			if chosen[m.path] != nil {
+				ids[m.String()] = chosen[m.path]
+			}
 		}
 	}
 	ofPlugin, err := pluginLicences(filepath.Join(filepath.Dir(s.plugin), "licences", plugin.Default))

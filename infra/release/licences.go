@@ -24,6 +24,11 @@ var without = map[string]string{
 		"by the authors of github.com/nexus-rpc/sdk-go (MIT), which go.temporal.io/api (MIT) needs.",
 }
 
+// chosen are the licences of modules that let one choose, and whose texts alone do not say so.
+var chosen = map[string][]string{
+	"github.com/golang/freetype": {"FTL"}, // or GPL-2.0-or-later
+}
+
 // licenceFiles are the licences of a module, by their paths in it: those beside its go.mod, and those in the folders of linked packages
 // and above them, where foreign code was taken in.
 func licenceFiles(m module) (map[string][]byte, error) {
@@ -39,11 +44,21 @@ func licenceFiles(m module) (map[string][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("look for the licences of %s: %w", m, err)
 		}
+		var paths []string
 		for _, e := range entries {
-			if !e.Type().IsRegular() || !licenceName.MatchString(e.Name()) || strings.HasSuffix(e.Name(), ".go") {
-				continue
+			switch {
+			case !licenceName.MatchString(e.Name()) || strings.HasSuffix(e.Name(), ".go"):
+			case e.Type().IsRegular():
+				paths = append(paths, filepath.Join(folder, e.Name()))
+			case e.IsDir(): // such as licenses/ftl.txt
+				inside, err := filepath.Glob(filepath.Join(folder, e.Name(), "*.txt"))
+				if err != nil {
+					return nil, fmt.Errorf("look for the licences of %s: %w", m, err)
+				}
+				paths = append(paths, inside...)
 			}
-			path := filepath.Join(folder, e.Name())
+		}
+		for _, path := range paths {
 			body, err := os.ReadFile(path)
 			if err != nil {
 				return nil, fmt.Errorf("read a licence of %s: %w", m, err)

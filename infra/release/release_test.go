@@ -120,7 +120,7 @@ func TestSums(t *testing.T) {
 // Licences are those beside a module's go.mod, and those above linked packages; not those of packages that are not linked.
 func TestLicenceFiles(t *testing.T) {
 	m := module{path: "example.com/m", version: "v1.0.0", dir: t.TempDir()}
-	for _, name := range []string{"LICENSE", "PATENTS", "third_party_notices.txt", "in/COPYING.md", "other/LICENSE", "license.go", "README.md"} {
+	for _, name := range []string{"LICENSE", "PATENTS", "third_party_notices.txt", "in/COPYING.md", "licenses/own.txt", "other/LICENSE", "license.go", "README.md"} {
 		write(t, filepath.Join(m.dir, filepath.FromSlash(name)), mit)
 	}
 	m.packages = []string{m.dir, filepath.Join(m.dir, "in", "deep")}
@@ -131,7 +131,7 @@ func TestLicenceFiles(t *testing.T) {
 	for name := range files {
 		names = append(names, name)
 	}
-	require.ElementsMatch(t, []string{"LICENSE", "PATENTS", "third_party_notices.txt", "in/COPYING.md"}, names)
+	require.ElementsMatch(t, []string{"LICENSE", "PATENTS", "third_party_notices.txt", "in/COPYING.md", "licenses/own.txt"}, names)
 	require.Equal(t, []string{"MIT"}, identify(files))
 	require.Empty(t, identify(map[string][]byte{"LICENSE": []byte("Ask us.")}))
 
@@ -183,7 +183,7 @@ func TestBill(t *testing.T) {
 	}
 	pin, err := plugin.PinOf("")
 	require.NoError(t, err)
-	licences := map[string][]string{lib.String(): {"MIT", "Spencer-94"}}
+	licences := map[string][]string{lib.String(): {"MIT", "GooglePatentsFile"}}
 	text, err := bill(programs, pin, licences)
 	require.NoError(t, err)
 	for range 10 {
@@ -213,7 +213,7 @@ func TestBill(t *testing.T) {
 		if c.Name == lib.path {
 			require.Equal(t, "pkg:golang/example.com/lib/v2@v2.0.0+incompatible", c.Purl)
 			require.Equal(t, "MIT", c.Licenses[0].License.ID)
-			require.Equal(t, "Spencer-94", c.Licenses[1].License.Name, "no identifier of SPDX's")
+			require.Equal(t, "GooglePatentsFile", c.Licenses[1].License.Name, "no identifier of SPDX's")
 		}
 	}
 	require.Equal(t, map[string]string{

@@ -100,7 +100,8 @@ func licencesOf(ids []string) *cyclonedx.Licenses {
 
 // spdx are the identifiers of SPDX's list that modules here have.
 var spdx = []string{
-	"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "CC-BY-4.0", "CC0-1.0", "ISC", "MIT", "MIT-0", "MPL-2.0", "OFL-1.1", "Unlicense", "Zlib",
+	"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-2-Clause-Views", "BSD-3-Clause", "BSD-3-Clause-Open-MPI", "BSL-1.0", "CC-BY-4.0", "CC0-1.0", "FTL",
+	"ISC", "MIT", "MIT-0", "MPL-2.0", "NCSA", "OFL-1.1", "Spencer-94", "Unlicense", "Zlib",
 }
 
 // purl is a package URL.
