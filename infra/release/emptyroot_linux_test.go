@@ -82,9 +82,11 @@ ls -A /root/.local/bin /root/.local/lib
 	_, left, _ := strings.Cut(said.String(), "stays: folders .reprise")
 	_, left, _ = strings.Cut(left, "\n")
 	require.Equal(t, "/root/.local/bin:\n\n/root/.local/lib:\n", left, "nothing is left of the release")
-	fmt.Printf("installed after %.1f s; the demo ended after %.1f s more; %.1f s is the longest without a line\n",
-		parts[0].Seconds(), (parts[1] - parts[0]).Seconds(), quiet.Seconds())
-	require.Less(t, parts[1]-parts[0], 3*time.Minute, "a minute on a quiet machine of two cores")
+	// Other work on the machine draws the wall's time out, not the processors'.
+	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	fmt.Printf("installed after %.1f s; the demo ended after %.1f s more; %.1f s is the longest without a line; all used %.1f s of processors\n",
+		parts[0].Seconds(), (parts[1] - parts[0]).Seconds(), quiet.Seconds(), used.Seconds())
+	require.Less(t, used, 2*time.Minute, "the demo ends within a minute on a quiet machine of two cores")
 }
 
 // emptyRoot is a folder with the files of the packages and of what they depend on, from this machine.
