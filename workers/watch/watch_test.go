@@ -407,7 +407,7 @@ func TestWatchWarmStart(t *testing.T) {
 			}
 		}
 		require.Equal(t, "warm start, step 0 of 150\nwarm start, step 0 of 150 (for 5s)\nwarm start, step 4 of 150\nwarm start, step 4 of 150 (for 5s)\n"+
-		"warm start, step 14 of 150, 2m16s left\nwarm start, step 14 of 150, 2m16s left (for 5s)\n", out.String())
+			"warm start, step 14 of 150, 2m16s left\nwarm start, step 14 of 150, 2m16s left (for 5s)\n", out.String())
 	})
 }
 
