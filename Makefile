@@ -18,8 +18,10 @@ TESTFLAGS ?=
 # is rebuilt when they change and only then, whatever the files' dates.
 TOOLS := infra/tools
 pins   = $(firstword $(shell cat $(TOOLS)/$(1)/go.mod $(TOOLS)/$(1)/go.sum | sha256sum | cut -c1-12))
-TEMPORAL      := bin/.tools/temporal-$(call pins,temporal)
-VERSITYGW     := bin/.tools/versitygw-$(call pins,versitygw)
+# Without cgo, the servers need no C library, and no entry of the user in /etc/passwd, which containers lack.
+SERVERS       := CGO_ENABLED=0
+TEMPORAL      := bin/.tools/temporal-$(call pins,temporal)-static
+VERSITYGW     := bin/.tools/versitygw-$(call pins,versitygw)-static
 CHECKS_PINS   := $(call pins,checks)
 GOTESTSUM     := bin/.tools/gotestsum-$(CHECKS_PINS)
 STATICCHECK   := bin/.tools/staticcheck-$(CHECKS_PINS)
@@ -35,9 +37,9 @@ help: ## this text
 	@echo 'REPRISE_TEMPORAL=/path/to/temporal uses that one instead of building it;'
 	@echo 'REPRISE_PJRT_PLUGIN=/path/to/plugin.so uses another PJRT plugin (CUDA too).'
 
-# What `reprise version` says, where git knows; nothing of it enters an artifact.
-BUILD = $(shell git rev-parse HEAD 2>/dev/null | sed 's,^,-X github.com/reprise-rl/reprise/infra/build.commit=,') \
-	$(shell git describe --tags --dirty 2>/dev/null | sed 's,^,-X github.com/reprise-rl/reprise/infra/build.version=,')
+# The commit that `reprise version` says, where git knows; its version is the file infra/build/VERSION. Nothing of either enters an artifact.
+BUILD = $(shell git describe --always --exclude '*' --abbrev=40 --dirty 2>/dev/null | \
+	sed 's,^,-X github.com/reprise-rl/reprise/infra/build.commit=,')
 
 # --- build --------------------------------------------------------------------
 
@@ -49,7 +51,7 @@ build: platform ## the programs: bin/reprise, and bin/reprise-lab, which measure
 	$(GO) build -ldflags '$(BUILD)' -o bin/ ./workers/reprise ./workers/reprise-lab
 
 program: platform ## bin/reprise alone: what a user of runs needs
-	$(GO) build -ldflags '$(BUILD)' -o bin/reprise ./workers/reprise
+	@$(TOOLS)/compile.sh reprise bin/reprise ./workers/reprise -ldflags '$(BUILD)'
 
 ifeq ($(REPRISE_TEMPORAL),)
 servers: bin/temporal
@@ -67,10 +69,10 @@ pretrained: program ## SmolLM2-135M-Instruct, into .reprise/smollm2-135m (once; 
 	@$(GO) run ./infra/pretrained/install
 
 $(TEMPORAL): | platform
-	@$(TOOLS)/build.sh temporal github.com/temporalio/cli/cmd/temporal $@ 'CLI, server and Web UI; once, 3 to 4 minutes on 2 cores' \
+	@$(SERVERS) $(TOOLS)/build.sh temporal github.com/temporalio/cli/cmd/temporal $@ 'CLI, server and Web UI; once, 3 to 4 minutes on 2 cores' \
 		-X github.com/temporalio/cli/temporalcli.Version=$$(awk '$$1 == "github.com/temporalio/cli" { print substr($$2, 2) }' $(TOOLS)/temporal/go.mod)
 $(VERSITYGW): | platform
-	@$(TOOLS)/build.sh versitygw github.com/versity/versitygw/cmd/versitygw $@ 'the S3 server of the dev stack; once, about a minute' \
+	@$(SERVERS) $(TOOLS)/build.sh versitygw github.com/versity/versitygw/cmd/versitygw $@ 'the S3 server of the dev stack; once, about a minute' \
 		-X main.Version=$$(awk '$$1 == "github.com/versity/versitygw" { print $$2 }' $(TOOLS)/versitygw/go.mod)
 $(GOTESTSUM): | platform
 	@$(TOOLS)/build.sh checks gotest.tools/gotestsum $@ 'runs the tests; once, some seconds'
@@ -89,14 +91,19 @@ bin/temporal bin/versitygw bin/gotestsum bin/staticcheck bin/workflowcheck:
 
 # --- use ----------------------------------------------------------------------
 
-.PHONY: demo test rooms smoke chaos soak busy ledger size gpu-pack gpu learn study bench lint release-record
+.PHONY: demo test rooms smoke chaos soak busy ledger size gpu-pack gpu learn study bench lint release release-test release-record
 # All at once: the downloads of one go on while another compiles. build.sh lets one tool
 # compile at a time, and temporal, the longest, comes first.
 # MODEL=smol trains SmolLM2-135M-Instruct in place of a policy made from nothing.
 MODEL ?= starter
+# A temporal on PATH that will do is taken, unless the pinned one is built: compiling that is most of the first demo. ON_PATH= builds it.
+ON_PATH = $(shell $(TOOLS)/on-path.sh)
+DEMO_TEMPORAL = $(if $(REPRISE_TEMPORAL)$(wildcard $(TEMPORAL)),$(REPRISE_TEMPORAL),$(ON_PATH))
 demo: platform ## a run that learns, from nothing to its report; MODEL=smol: a published model
-	@$(MAKE) -j4 servers program plugin $(if $(filter smol,$(MODEL)),pretrained)
-	@bin/reprise demo $(if $(filter smol,$(MODEL)),--preset smol-bandit --session-heartbeat 20s)
+	@temporal='$(DEMO_TEMPORAL)'; if [ -n "$$temporal" ] && [ ! -e bin/temporal ]; then mkdir -p bin && ln -sfn "$$temporal" bin/temporal; \
+		echo "==> temporal: $$temporal is used, so it is not compiled (make demo ON_PATH= compiles the pinned one)"; fi
+	@REPRISE_TEMPORAL='$(DEMO_TEMPORAL)' $(MAKE) -j4 servers program plugin $(if $(filter smol,$(MODEL)),pretrained)
+	@REPRISE_TEMPORAL='$(DEMO_TEMPORAL)' bin/reprise demo $(if $(filter smol,$(MODEL)),--preset smol-bandit --session-heartbeat 20s)
 
 # The checks come first, so that gotestsum's closing line, DONE n tests, is the last that
 # is printed. Chosen tests run without them.
@@ -181,11 +188,23 @@ endif
 bench: build servers plugin ## speeds, environments, algorithms, the durability tax, a recovery: some minutes
 	@bin/reprise-lab bench
 
-# VERSION=v0.1.0: the release whose half-done run is recorded.
-release-record: build tools plugin ## half a run of this build and its end, which every later build has to finish
-	@test -n "$(VERSION)" || { echo 'name the release: make release-record VERSION=v0.1.0'; exit 2; }
+# Programs without symbols and without what differs between checkouts. The servers are the pinned ones, whatever REPRISE_TEMPORAL names.
+release: platform $(TEMPORAL) $(VERSITYGW) plugin ## dist/reprise-VERSION-linux-amd64.tar.gz: all that a machine without Go needs, with SHA256SUMS and install.sh
+	@$(TOOLS)/compile.sh reprise dist/programs/reprise ./workers/reprise -buildvcs=false -ldflags '-s -w $(BUILD)'
+	@$(TOOLS)/compile.sh reprise-lab dist/programs/reprise-lab ./workers/reprise-lab -buildvcs=false -ldflags '-s -w $(BUILD)'
+	@$(GO) run -ldflags '$(BUILD)' ./infra/release -temporal $(TEMPORAL) -versitygw $(VERSITYGW)
+	@rm -r dist/programs
+
+release-test: release ## the release installed in a root without Go, compiler, caches and network, its demo to the end: two minutes
+	@REPRISE_RELEASE=$(abspath dist) $(GO) test ./infra/release -count=1 -timeout 10m -v -run 'TestDemoInEmptyRoot'
+
+# VERSION=v0.1.0: the release that is recorded, on its commit. From then on a changed command needs an entry in workflows/changes.go.
+release-record: build tools plugin ## half a run of this build and its end, its histories and the shapes of its activities: every later build has to take them
+	@test "$(VERSION)" = "v$$(cat infra/build/VERSION)" || { echo "name the release: make release-record VERSION=v$$(cat infra/build/VERSION)"; exit 2; }
 	$(GO) test ./workers/record -count=1 -timeout 10m -run 'TestReleases/$(VERSION)' -v -args -release '$(VERSION)'
+	$(GO) test ./workers/record -count=1 -timeout 40m -run '^TestRecord$$' -v -args -record -into ../../workflows/testdata/releases/$(VERSION)/histories
 	$(GO) test ./activities/steps -count=1 -run TestShapesOnlyGrow -args -shapes '$(VERSION)'
+	$(GO) test ./workflows -count=1 -run TestReplayReleases
 
 lint: platform bin/staticcheck bin/workflowcheck ## gofmt, go vet, staticcheck, workflowcheck, words
 	@unformatted=$$(find . -name '*.go' -not -path './.*' -not -path './bin/*' -print0 | xargs -0 gofmt -l -s); \

@@ -97,6 +97,35 @@ func TestReplaySessions(t *testing.T) {
 	}
 }
 
+// releases has a folder for each release: its histories, the shapes of its activities and half a run (package workers/record). It is
+// empty before the first one.
+const releases = "testdata/releases"
+
+// The histories of each release are decided again as they were: its runs go on under this build. A change that fails here has to be
+// guarded in changes.go.
+func TestReplayReleases(t *testing.T) {
+	folders, err := filepath.Glob(filepath.Join(releases, "*"))
+	require.NoError(t, err)
+	for _, folder := range folders {
+		require.Regexp(t, `^v\d+\.\d+\.\d+$`, filepath.Base(folder))
+		for _, part := range []string{"release.json", "temporal.db.gz", "bucket.tar.gz", "shapes.txt"} {
+			require.FileExists(t, filepath.Join(folder, part), "make release-record was interrupted")
+		}
+		recorded, err := filepath.Glob(filepath.Join(folder, "histories", "*.json.gz"))
+		require.NoError(t, err)
+		require.NotEmpty(t, recorded, "make release-record was interrupted")
+		for _, path := range recorded {
+			name := strings.TrimSuffix(filepath.Base(path), ".json.gz")
+			scene, _, _ := strings.Cut(name, "-")
+			t.Run(filepath.Base(folder)+"/"+name, func(t *testing.T) {
+				methodstest.Needs(t, methodsOf[scene]...)
+				options := worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: scene}}
+				require.NoError(t, replayer(t, &Workflows{}).ReplayWorkflowHistoryWithOptions(silent, readHistoryAt(t, path), options))
+			})
+		}
+	}
+}
+
 // The test above can fail: a run that would decide otherwise fails it.
 func TestReplayTellsChanges(t *testing.T) {
 	// Another order of steps: a Score where a Select was recorded.

@@ -3,18 +3,24 @@
 package build
 
 import (
+	_ "embed"
 	"runtime"
 	"runtime/debug"
 	"strings"
 )
 
-// version and commit may be set by the linker, as the Makefile does:
-// -X github.com/reprise-rl/reprise/infra/build.version=v0.2.0.
-var version, commit string
+// version is the file VERSION: the release that this source is, or becomes.
+//
+//go:embed VERSION
+var version string
+
+// commit may be set by the linker, as the Makefile does, with -dirty after it for a changed working tree:
+// -X github.com/reprise-rl/reprise/infra/build.commit=0123456789abcdef.
+var commit string
 
 // Info says which build a program is. A field that is not known is empty.
 type Info struct {
-	// Version is a release's, or a description of the commit.
+	// Version is the release's, such as 0.1.0, from the file VERSION; a build after the release has the same one and another commit.
 	Version string `json:"version"`
 	// Commit is the commit that was built, Modified that the working tree had changes.
 	Commit   string `json:"commit,omitempty"`
@@ -24,23 +30,20 @@ type Info struct {
 	Platform string `json:"platform"`
 }
 
-// Read returns the build of the running program: as the linker was told, else as Go
-// recorded it.
+// Read returns the build of the running program. The commit is what the linker was told, else what Go recorded.
 func Read() Info {
 	var recorded debug.BuildInfo
 	if b, ok := debug.ReadBuildInfo(); ok {
 		recorded = *b
 	}
-	return infoOf(recorded, version, commit)
+	return infoOf(recorded, commit)
 }
 
-func infoOf(recorded debug.BuildInfo, version, commit string) Info {
-	i := Info{Version: version, Commit: commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	if short, modified := strings.CutSuffix(version, "-dirty"); modified {
-		i.Version, i.Modified = short, true
-	}
+func infoOf(recorded debug.BuildInfo, commit string) Info {
+	i := Info{Version: strings.TrimSpace(version), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	i.Commit, i.Modified = strings.CutSuffix(commit, "-dirty")
 	if recorded.Main.Path != module && recorded.Main.Path != "" {
-		recorded = required(recorded)
+		return i // a program of another module: the commit that it records is its own
 	}
 	for _, s := range recorded.Settings {
 		switch {
@@ -50,30 +53,13 @@ func infoOf(recorded debug.BuildInfo, version, commit string) Info {
 			i.Modified = i.Modified || s.Value == "true"
 		}
 	}
-	if i.Version == "" {
-		i.Version = recorded.Main.Version
-	}
-	if i.Version == "" || i.Version == "(devel)" {
-		i.Version = "development"
-	}
 	return i
 }
 
 // module is the path of this module.
 const module = "github.com/reprise-rl/reprise"
 
-// required is what a program of another module records of this one: the version that it requires. The commit that it
-// records is its own.
-func required(by debug.BuildInfo) debug.BuildInfo {
-	for _, m := range by.Deps {
-		if m.Path == module && m.Replace == nil {
-			return debug.BuildInfo{Main: *m}
-		}
-	}
-	return debug.BuildInfo{}
-}
-
-// String is the version with the commit: "v0.2.0 (commit 1234567890ab, modified)".
+// String is the version with the commit: "0.2.0 (commit 1234567890ab, modified)".
 func (i Info) String() string {
 	var notes []string
 	if i.Commit != "" {

@@ -42,8 +42,8 @@ type Options struct {
 	// one, the same as long as the stack lives.
 	TemporalPort, UIPort, S3Port int
 	// TemporalBin and VersityBin are the servers' programs; "" looks for
-	// $REPRISE_TEMPORAL, then for bin/temporal (bin/versitygw) in the working
-	// directory and above, then beside this program.
+	// $REPRISE_TEMPORAL, then beside this program, then for bin/temporal (bin/versitygw) in the
+	// working directory and above.
 	TemporalBin, VersityBin string
 	// Fair makes the Temporal server heed the priorities and the fairness keys of what waits in its queues. A folder's data stays
 	// as it was made: Temporal 1.29 would not find, after a change, what waited before.

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Environment variables that name another program than the one `make tools` built.
+// Environment variables that name another program than the one that `make servers` built, or that a release has.
 const (
 	EnvTemporal = "REPRISE_TEMPORAL"
 	EnvVersity  = "REPRISE_VERSITYGW"
@@ -19,8 +19,8 @@ const (
 var ErrNoTool = errors.New("no such tool")
 
 // TemporalCLI returns the absolute path of the temporal program: what $REPRISE_TEMPORAL
-// names, else bin/temporal in the working directory or above, else the program beside
-// this one. The error is an ErrNoTool.
+// names, else the program beside this one, as in an installed release, else bin/temporal in the
+// working directory or above. The error is an ErrNoTool.
 func TemporalCLI() (string, error) { return findTool("temporal", "", EnvTemporal) }
 
 // CLIEnvironment is this process's environment without TEMPORAL_*, for running the
@@ -36,12 +36,17 @@ var passed = []string{
 	"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "XDG_CONFIG_HOME", "GOMAXPROCS", "GOMEMLIMIT", "GOGC",
 }
 
-// serverEnvironment is what a server of the stack gets of this process's environment.
+// serverEnvironment is what a server of the stack gets of this process's environment. USER is always there: the Temporal server asks who
+// runs it, and in a container often no file and no variable says it.
 func serverEnvironment() []string {
-	return slices.DeleteFunc(os.Environ(), func(pair string) bool {
+	out := slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
 		return !slices.Contains(passed, name)
 	})
+	if os.Getenv("USER") == "" {
+		out = append(out, "USER=reprise")
+	}
+	return out
 }
 
 func findTool(name, given, variable string) (string, error) {
@@ -58,6 +63,15 @@ func findTool(name, given, variable string) (string, error) {
 		}
 		return path, nil
 	}
+	// The program's own first: an installed release must not take what happens to lie in a person's ~/bin.
+	if program, err := os.Executable(); err == nil {
+		if real, err := filepath.EvalSymlinks(program); err == nil {
+			program = real
+		}
+		if path := filepath.Join(filepath.Dir(program), name); executable(path) == nil {
+			return path, nil
+		}
+	}
 	folder, err := os.Getwd()
 	if err != nil {
 		return "", fmt.Errorf("find %s: %w", name, err)
@@ -72,13 +86,8 @@ func findTool(name, given, variable string) (string, error) {
 		}
 		folder = parent
 	}
-	if program, err := os.Executable(); err == nil {
-		if path := filepath.Join(filepath.Dir(program), name); executable(path) == nil {
-			return path, nil
-		}
-	}
-	return "", fmt.Errorf("%w: bin/%s is neither in this folder or above, nor beside the program: run `make tools`, or set %s to its path",
-		ErrNoTool, name, variable)
+	return "", fmt.Errorf("%w: %s is neither beside the program, nor in bin/ in this folder or above: "+
+		"run `make servers` in the source, or install the release again, or set %s to its path", ErrNoTool, name, variable)
 }
 
 func executable(path string) error {

@@ -3,7 +3,8 @@
 //
 // The plugin is not part of the repository. It comes as a Python wheel pinned by its
 // SHA-256, and the library inside is pinned by its own, checked before it is loaded. It
-// is at .reprise/plugin/pjrt_c_api_cpu_plugin.so, put there by `make plugin`.
+// is at .reprise/plugin/pjrt_c_api_cpu_plugin.so, put there by `make plugin`, or beside the
+// program, as in a release.
 // REPRISE_PJRT_PLUGIN names another library instead (a CUDA plugin, a build of one's
 // own); that one is taken at its owner's word.
 package plugin
@@ -34,9 +35,9 @@ var (
 )
 
 // Path returns the absolute path of the plugin to load: the file that
-// REPRISE_PJRT_PLUGIN names; else .reprise/plugin/pjrt_c_api_cpu_plugin.so in
-// dir or the nearest folder above it; else the same beside the program and
-// above. An empty dir is the working directory. It checks that the file is
+// REPRISE_PJRT_PLUGIN names; else the one beside the program, as in a release; else
+// .reprise/plugin/pjrt_c_api_cpu_plugin.so in dir or the nearest folder above it; else the
+// same in the program's folder and above. An empty dir is the working directory. It checks that the file is
 // there, not what is in it (Verify does). The error is an ErrMissing.
 func Path(dir string) (string, error) {
 	if named := os.Getenv(Env); named != "" {
@@ -56,12 +57,13 @@ func Path(dir string) (string, error) {
 	if err != nil || path != "" {
 		return path, err
 	}
-	return "", fmt.Errorf("%w: neither %s/%s in this folder or above, nor beside the program: run `make plugin`, or set %s to a plugin's path",
+	return "", fmt.Errorf("%w: neither %s/%s in this folder or above, nor beside the program: "+
+		"run `make plugin` in the source, or install the release again, or set %s to a plugin's path",
 		ErrMissing, Folder, FileName, Env)
 }
 
-// below returns the path of a file named below [Folder]: in dir or the nearest folder above it,
-// else beside the program and above; "" if it is in none.
+// below returns the path of a file named: beside the program; else below [Folder] in dir or the nearest folder
+// above it; else below it in the program's folder or above; "" if it is in none.
 func below(dir, name string) (string, error) {
 	starts := []string{dir}
 	if program, err := os.Executable(); err == nil {

@@ -32,6 +32,9 @@ import (
 	"github.com/reprise-rl/reprise/workflows"
 )
 
+// demoPreset is what a demo runs unless a flag names another preset.
+const demoPreset = "bandit-demo"
+
 func demoCommand() *cobra.Command {
 	var servers dev.Options
 	var worker workers.Options
@@ -69,7 +72,7 @@ interrupted resumes where it was.`,
 	served.addFlag(cmd.Flags())
 	stack.AddWorkerFlags(cmd.Flags(), &worker, stack.DevHeartbeat)
 	keys.AddCodecFlag(cmd.Flags())
-	cmd.Flags().StringVar(&preset, "preset", "bandit-demo", "which preset to run")
+	cmd.Flags().StringVar(&preset, "preset", demoPreset, "which preset to run")
 	return cmd
 }
 
@@ -83,12 +86,13 @@ func runDemo(ctx context.Context, out io.Writer, on stack.Served, preset, plugin
 	} else if err := startDemo(ctx, out, on.Stack, run, preset, pluginName); err != nil {
 		return err
 	}
+	fmt.Fprint(out, "The first run of a model on a machine compiles its programs: some ten seconds of quiet at its first step.\n\n")
 	began := time.Now()
 	w := watch.New(on.Client, run, out, 500*time.Millisecond)
 	w.Converter = on.Codec.DataConverter()
 	err = w.Follow(ctx)
 	if errors.Is(err, context.Canceled) {
-		fmt.Fprintf(out, "\nstopped; `make demo` continues %s\n", run)
+		fmt.Fprintf(out, "\nstopped; the same command continues %s\n", run)
 		return nil
 	}
 	if err != nil {
@@ -129,10 +133,10 @@ func startDemo(ctx context.Context, out io.Writer, servers *dev.Stack, run, pres
 	if err != nil {
 		return err
 	}
-	file := filepath.Join("infra", "presets", preset+".json")
+	file := stack.PresetFile(preset)
 	path, _, found := plugin.Find(pluginName, "")
 	onCard := found == nil && plugin.IsCUDA(path)
-	if _, missing := os.Stat(file); missing != nil || onCard {
+	if file == "" || onCard {
 		text, err := presets.Read(preset)
 		if onCard {
 			text, err = presets.With(preset, map[string]any{"policy": map[string]any{"exact": false}})
@@ -148,7 +152,7 @@ func startDemo(ctx context.Context, out io.Writer, servers *dev.Stack, run, pres
 	args := []string{"workflow", "start", "--type", "Train", "--task-queue", activities.WorkflowQueue,
 		"--workflow-id", run, "--input-file", file, "--address", servers.TemporalAddress()}
 	fmt.Fprintf(out, "\n$ %s workflow start --type Train --task-queue %s --workflow-id %s --input-file %s%s\n\n",
-		stack.FromHere(cli), activities.WorkflowQueue, run, file, stack.AddressFlag(servers))
+		stack.TemporalName(), activities.WorkflowQueue, run, file, stack.AddressFlag(servers))
 	cmd := exec.CommandContext(ctx, cli, args...)
 	cmd.Env = dev.CLIEnvironment()
 	text, err := cmd.CombinedOutput()

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -78,14 +79,15 @@ Reprise is up. Device fingerprint %[1]s.
 Try, in another terminal:
 
   %[7]s workflow start --type Train --task-queue reprise --workflow-id bandit-1 \
-    --input-file infra/presets/bandit-demo.json%[8]s
+    --input-file %[13]s%[8]s
   %[9]s watch bandit-1%[10]s
   %[9]s status bandit-1%[10]s
   %[7]s workflow update execute -w bandit-1 --name pause%[8]s
 %[11]s
 Ctrl-C stops everything.
 `, s.Device.Fingerprint, s.UIURL(), s.TemporalAddress(), s.S3().Endpoint, s.S3().Bucket, s.Dir(),
-		stack.TemporalName(), stack.AddressFlag(s.Stack), stack.ProgramName(), stack.DirFlag(s.Stack), codecHint(s), pages)
+		stack.TemporalName(), stack.AddressFlag(s.Stack), stack.ProgramName(), stack.DirFlag(s.Stack), codecHint(s), pages,
+		cmp.Or(stack.PresetFile(demoPreset), "infra/presets/"+demoPreset+".json"))
 }
 
 // codecHint says how to read encrypted payloads; "" where they are plain.

@@ -6,6 +6,8 @@
 //	go test ./workers/record -run TestRecord -record -timeout 40m         # all scripts
 //	go test ./workers/record -run TestRecord/killed -record               # one
 //
+// `make release-record` records them of a release, beside half a run of it, in workflows/testdata/releases/VERSION.
+//
 // From the first release on, record again only when a change of workflow code is meant to end
 // compatibility with the runs of the release before; otherwise guard the change in
 // workflows/changes.go and keep the histories.
@@ -37,7 +39,10 @@ import (
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 
-var recordHistories = flag.Bool("record", false, "play the scripts and record their histories")
+var (
+	recordHistories = flag.Bool("record", false, "play the scripts and record their histories")
+	recordInto      = flag.String("into", folder, "folder of the histories: a release has one of its own")
+)
 
 const (
 	folder = "../../workflows/testdata/histories"
@@ -58,10 +63,11 @@ type recorder struct {
 // histories. With -record it plays the scripts first and writes their histories.
 func TestRecord(t *testing.T) {
 	if *recordHistories {
+		require.NoError(t, os.MkdirAll(*recordInto, 0o755))
 		record(t)
 	}
 	recorded := map[string]bool{}
-	entries, err := os.ReadDir(folder)
+	entries, err := os.ReadDir(*recordInto)
 	require.NoError(t, err)
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e.Name(), ".json.gz")
@@ -181,7 +187,7 @@ func (r *recorder) write(ctx context.Context, name string, run execution) error 
 	if err := z.Close(); err != nil {
 		return err
 	}
-	path := filepath.Join(folder, name+".json.gz")
+	path := filepath.Join(*recordInto, name+".json.gz")
 	fmt.Printf("%s: %d events, %d bytes, %d packed\n", path, len(h.Events), len(b), packed.Len())
 	return os.WriteFile(path, packed.Bytes(), 0o644)
 }

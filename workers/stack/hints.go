@@ -3,6 +3,7 @@ package stack
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -19,13 +20,46 @@ func ProgramName() string {
 }
 
 // TemporalName is the name by which the temporal CLI can be called from the working
-// directory.
+// directory: "temporal" if PATH leads to the same program.
 func TemporalName() string {
 	cli, err := dev.TemporalCLI()
 	if err != nil {
 		return "temporal"
 	}
+	if onPath, err := exec.LookPath("temporal"); err == nil && sameFile(onPath, cli) {
+		return "temporal"
+	}
 	return FromHere(cli)
+}
+
+// PresetFile is the path of a preset's file, from the working directory: infra/presets/NAME.json in the source,
+// presets/NAME.json beside the program in a release; "" where there is neither.
+func PresetFile(name string) string {
+	inSource := filepath.Join("infra", "presets", name+".json")
+	if _, err := os.Stat(inSource); err == nil {
+		return inSource
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	if program, err = filepath.EvalSymlinks(program); err != nil {
+		return ""
+	}
+	inRelease := filepath.Join(filepath.Dir(program), "presets", name+".json")
+	if _, err := os.Stat(inRelease); err != nil {
+		return ""
+	}
+	return FromHere(inRelease)
+}
+
+func sameFile(a, b string) bool {
+	first, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	second, err := os.Stat(b)
+	return err == nil && os.SameFile(first, second)
 }
 
 // FromHere makes a path below the working directory relative to it.

@@ -35,6 +35,9 @@ type Watcher struct {
 	every  time.Duration
 	bar    *progressbar.ProgressBar // nil outside a terminal
 	phase  string
+	// since is when the phase was first printed, remind after how long it is printed again.
+	since  time.Time
+	remind time.Duration
 	// answered is when a worker last answered the query.
 	answered time.Time
 	retries  retries
@@ -178,18 +181,27 @@ func programsText(wait *workflows.Waiting) string {
 	return text
 }
 
-// say prints a phase once. In a terminal the bar shows it instead. Why a workflow ended
-// is printed once, with its end.
+// say prints a phase, and again with the time that it has taken after 5 seconds, 10, 20 and so on, so that a long one does not look
+// like a hang: the first steps of a model compile its programs. In a terminal the bar shows the phase instead. Why a workflow ended is
+// printed once, with its end.
 func (w *Watcher) say(phase string) {
-	if w.bar == nil && !strings.HasPrefix(phase, "ended: ") {
-		w.tell(phase)
+	if w.bar != nil || strings.HasPrefix(phase, "ended: ") {
+		return
 	}
+	if lasts := time.Since(w.since); phase != "" && phase == w.phase && lasts >= w.remind {
+		w.remind *= 2
+		w.line(fmt.Sprintf("%s (for %s)", phase, lasts.Round(time.Second)))
+	}
+	w.tell(phase)
 }
+
+// firstReminder is how long a phase lasts before it is printed again.
+const firstReminder = 5 * time.Second
 
 // tell prints a text unless it is the one printed last.
 func (w *Watcher) tell(text string) {
 	if text != w.phase {
-		w.phase = text
+		w.phase, w.since, w.remind = text, time.Now(), firstReminder
 		w.line(text)
 	}
 }

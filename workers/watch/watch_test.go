@@ -291,6 +291,26 @@ func TestWatchTellsInTerminal(t *testing.T) {
 	require.Equal(t, "no worker answers\n", out.String())
 }
 
+// A phase that lasts is told again, less and less often.
+func TestWatchRepeatsLongPhases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		w := &Watcher{run: "r", out: &out}
+		for range 50 {
+			w.say("warm start, step 0 of 80")
+			time.Sleep(500 * time.Millisecond)
+		}
+		w.say("warm start, step 1 of 80")
+		w.say("warm start, step 1 of 80")
+		require.Equal(t, `warm start, step 0 of 80
+warm start, step 0 of 80 (for 5s)
+warm start, step 0 of 80 (for 10s)
+warm start, step 0 of 80 (for 20s)
+warm start, step 1 of 80
+`, out.String())
+	})
+}
+
 // Until waits for the status asked for, past queries that no worker answers; when its
 // context ends, the error has both causes.
 func TestUntil(t *testing.T) {
@@ -381,12 +401,13 @@ func TestWatchWarmStart(t *testing.T) {
 		var out bytes.Buffer
 		w := &Watcher{run: "r", out: &out, train: trainView{seen: -1, evaluated: -1}}
 		for _, step := range []int{0, 4, 14} {
-			for range 10 { // asked every second: a step that takes long is shown once
+			for range 10 { // asked every second: a step that takes long is shown again after 5 s
 				w.showTrain(workflows.Status{Iterations: 30, Phase: fmt.Sprintf("warm start, step %d of 150", step)})
 				time.Sleep(time.Second)
 			}
 		}
-		require.Equal(t, "warm start, step 0 of 150\nwarm start, step 4 of 150\nwarm start, step 14 of 150, 2m16s left\n", out.String())
+		require.Equal(t, "warm start, step 0 of 150\nwarm start, step 0 of 150 (for 5s)\nwarm start, step 4 of 150\nwarm start, step 4 of 150 (for 5s)\n"+
+			"warm start, step 14 of 150, 2m16s left\nwarm start, step 14 of 150, 2m16s left (for 5s)\n", out.String())
 	})
 }
 
