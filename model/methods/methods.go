@@ -21,6 +21,8 @@ import (
 	"github.com/reprise-rl/reprise/model/methods/grpo"
 	"github.com/reprise-rl/reprise/model/methods/hiper"
 	"github.com/reprise-rl/reprise/model/methods/istar"
+	"github.com/reprise-rl/reprise/model/methods/maxrl"
+	"github.com/reprise-rl/reprise/model/methods/opo"
 	"github.com/reprise-rl/reprise/model/methods/pivots"
 	"github.com/reprise-rl/reprise/model/methods/reinforce"
 	"github.com/reprise-rl/reprise/model/methods/seeupo"
@@ -54,6 +56,8 @@ var Algorithms = []credit.Algorithm{
 	agentprm.Entry,
 	hiper.Entry,
 	checklist.Entry,
+	opo.Entry,
+	maxrl.Entry,
 }
 
 // Searches are all ways in which a rollout searches, in the order in which the spec lists them.

@@ -93,6 +93,8 @@ var families = []*family{
 		{preset: "top-p", kills: inScore},
 		{preset: "min-p", kills: inUpdate},
 		{preset: "reweight", kills: inScore},
+		{preset: "opo", kills: inUpdate},
+		{preset: "maxrl", kills: inScore},
 	}},
 	{name: "batches", scale: onBandit, methods: []method{
 		{preset: "state-baseline", change: ones, kills: inScore},
