@@ -153,6 +153,8 @@ var families = []*family{
 		{preset: "cispo", change: halves, kills: inUpdate, steps: 2},
 		{preset: "sapo", change: halves, kills: inScore, steps: 2},
 		{preset: "dppo", change: halves, kills: inUpdate, steps: 2},
+		{preset: "dppo-kl", change: halves, kills: inScore, steps: 2},
+		{preset: "gmpo", change: halves, kills: inUpdate, steps: 2},
 	}},
 	{name: "parts", scale: onBandit, full: true, methods: []method{
 		{preset: "gdpo", kills: inUpdate},

@@ -227,7 +227,8 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 	},
 	"update.ratio update.surrogate": {
 		[]string{`"update":{"ratio":"turn"}`, `"update":{"ratio":"sequence","surrogate":"clip"}`, `"update":{"surrogate":"cispo"}`},
-		[]string{`"update":{"ratio":"turn","surrogate":"cispo"}`, `"update":{"ratio":"sequence","surrogate":"dppo_tv"}`},
+		[]string{`"update":{"ratio":"turn","surrogate":"cispo"}`, `"update":{"ratio":"sequence","surrogate":"dppo_tv"}`,
+			`"update":{"ratio":"sequence","surrogate":"gmpo"}`, `"update":{"ratio":"turn","surrogate":"dppo_kl"}`},
 	},
 	"update.clip_turns update.surrogate": {
 		[]string{`"update":{"surrogate":"dppo_tv","clip_turns":[{"low":0.2,"high":0.2}]}`},
@@ -246,7 +247,7 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"update":{"tau_negative":1}`},
 	},
 	"update.ratio_cap update.surrogate": {
-		[]string{`"update":{"surrogate":"dppo_tv","ratio_cap":2}`},
+		[]string{`"update":{"surrogate":"dppo_tv","ratio_cap":2}`, `"update":{"surrogate":"dppo_kl","ratio_cap":2}`},
 		[]string{`"update":{"ratio_cap":2}`, `"update":{"surrogate":"sapo","ratio_cap":2}`},
 	},
 	"update.mismatch.regime update.mismatch.weight update.mismatch.mask update.mismatch.veto": {
