@@ -31,6 +31,11 @@ func advantagesOf(t *testing.T, name string, o credit.Options, change func(*cred
 	for row := range in.Returns {
 		in.Returns[row] += 4 // above 0, because maxrl learns from such groups alone
 	}
+	if a.Observe != nil {
+		var err error
+		in.Past, err = a.Observe(nil, in.Returns, in.Agents, o)
+		require.NoError(t, err)
+	}
 	change(&in)
 	o.Algorithm = name
 	advantages, returns, err := methods.Compute(in, o)

@@ -24,6 +24,7 @@ import (
 	"github.com/reprise-rl/reprise/model/methods/maxrl"
 	"github.com/reprise-rl/reprise/model/methods/opo"
 	"github.com/reprise-rl/reprise/model/methods/pivots"
+	"github.com/reprise-rl/reprise/model/methods/rae"
 	"github.com/reprise-rl/reprise/model/methods/reinforce"
 	"github.com/reprise-rl/reprise/model/methods/seeupo"
 	"github.com/reprise-rl/reprise/model/methods/statebaseline"
@@ -58,6 +59,7 @@ var Algorithms = []credit.Algorithm{
 	checklist.Entry,
 	opo.Entry,
 	maxrl.Entry,
+	rae.Entry,
 }
 
 // Searches are all ways in which a rollout searches, in the order in which the spec lists them.

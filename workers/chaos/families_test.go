@@ -240,5 +240,6 @@ var families = []*family{
 	}},
 	{name: "roles", scale: onTwo, full: true, methods: []method{
 		{preset: "dr-mas", change: map[string]any{"update.minibatch": 0}, kills: inScore},
+		{preset: "rae", change: map[string]any{"update.minibatch": 0}, kills: inUpdate},
 	}},
 }
