@@ -132,6 +132,7 @@ var families = []*family{
 	{name: "turns", scale: onLake, methods: []method{
 		{preset: "clip-turns", change: map[string]any{"update.minibatch": 4}, kills: inUpdate, steps: 2},
 		{preset: "turn-gae", kills: withModel},
+		{preset: "echo", kills: inUpdate},
 		{preset: "sampo", change: map[string]any{"update.minibatch": 8}, kills: inUpdate, steps: 2},
 		// The values that it keeps between turns are lost with a worker: the next one makes the appends
 		// of all turns so far. The last dies in the new branch.

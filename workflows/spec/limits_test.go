@@ -284,6 +284,15 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"update":{"supervised":{"from":"own_successes","share":0.9}}`, `"update":{"supervised":{"from":"own_successes","share":1}}`},
 		[]string{`"update":{"supervised":{"from":"own_successes","share":0.91}}`, `"update":{"supervised":{"from":"demonstrations","share":0.999}}`},
 	},
+	"update.supervised.share update.supervised.from": {
+		[]string{`"update":{"supervised":{"from":"observations","coefficient":0.2}}`},
+		[]string{`"update":{"supervised":{"from":"observations","share":0.5}}`},
+	},
+	"update.supervised.from rollout.turns rollout.context_turns": {
+		[]string{`"update":{"supervised":{"from":"observations"}},"rollout":{"turns":2,"context_turns":2}`},
+		[]string{`"update":{"supervised":{"from":"observations"}},"rollout":{"turns":1}`,
+			`"update":{"supervised":{"from":"observations"}},"rollout":{"turns":3,"context_turns":1}`},
+	},
 	"update.supervised.share credit.algorithm update.minibatch": {
 		[]string{`"update":{"supervised":{"from":"own_successes"}},"credit":{"algorithm":"gae"}`, `"update":{"supervised":{"from":"own_successes","share":1},"minibatch":16},"credit":{"algorithm":"grpo"}`},
 		[]string{`"update":{"supervised":{"from":"own_successes","share":1}},"credit":{"algorithm":"gae"}`, `"update":{"supervised":{"from":"own_successes"},"minibatch":16},"credit":{"algorithm":"gae"}`},
