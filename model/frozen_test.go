@@ -11,11 +11,11 @@ import (
 	"github.com/reprise-rl/reprise/model/loss/terms"
 )
 
-// agree compares the gradient of a loss with differences. The weights of loss.CISPO and
-// loss.DPPOTV are not differentiated, and the differences hold them.
+// agree compares the gradient of a loss with differences. The weights of loss.CISPO,
+// loss.DPPOTV and loss.DPPOKL are not differentiated, and the differences hold them.
 func (d *doubled) agree(t *testing.T, base Params, m *minibatch, o LossOptions) (metrics []float64, gradient [][]float64) {
 	t.Helper()
-	if o.Surrogate != loss.CISPO && o.Surrogate != loss.DPPOTV {
+	if o.Surrogate != loss.CISPO && o.Surrogate != loss.DPPOTV && o.Surrogate != loss.DPPOKL {
 		of := o.PolicyLayout()
 		sides := []int{of.Metric(terms.ClipFraction), of.Metric(terms.DualClipFraction)}
 		if o.Has(terms.OffPolicy) {

@@ -134,6 +134,8 @@ func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 			{name: "sapo", o: LossOptions{Surrogate: loss.SAPO}, aggregation: loss.SeqMeanTokenMean, rounded: true},
 			{name: "cispo", o: LossOptions{Surrogate: loss.CISPO}, aggregation: loss.TokenMean},
 			{name: "dppo", o: LossOptions{Surrogate: loss.DPPOTV}, aggregation: loss.TokenMean},
+			{name: "dppo, kl", o: LossOptions{Surrogate: loss.DPPOKL}, aggregation: loss.TokenMean},
+			{name: "gmpo", o: LossOptions{Surrogate: loss.GMPO}, aggregation: loss.SeqMeanTokenMean},
 			{name: "off-policy mask", o: LossOptions{Guards: terms.OffPolicy}, aggregation: loss.TokenMean},
 			{name: "rows to imitate, turn, k3", o: LossOptions{Ratio: loss.TurnRatio, Turns: 3, KL: loss.K3, KLByToken: true, Supervised: true}, aggregation: loss.TokenMean, rounded: true},
 		}},
@@ -207,7 +209,7 @@ func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 // awayFromKinks is a minibatch with ratios on both sides of all bounds, and far from
 // them: a bound of randomMinibatch is e^−0.36 to e^−0.1, or e^0.18 to e^0.34, the
 // dual clip of 1.5 is e^0.4, and a log-ratio of ±20 and a K3 of 10 are the last. For
-// the ratio of a sequence a row has one advantage, and bounds of its own, and for the ratio of
+// the ratio of a sequence a row has one advantage, and bounds of its own, as for loss.GMPO, and for the ratio of
 // a turn a turn has: with others the derivative is GSPO-token's, which is not the loss's
 // (see referencePolicy).
 func (d *doubled) awayFromKinks(t *testing.T, base Params, o LossOptions) []batch.MicroBatch {
@@ -241,6 +243,13 @@ func (d *doubled) awayFromKinks(t *testing.T, base Params, o LossOptions) []batc
 					}
 					off = ofRow.off + 0.02*(r.Float64()-0.5)
 					advantage, b.Columns[batch.ClipLow][row][at], b.Columns[batch.ClipHigh][row][at] = ofRow.advantage, 0.2, 0.28
+				}
+				switch o.Surrogate {
+				case loss.GMPO:
+					off, advantage = []float64{-0.7, -0.04, 0.04, 0.7}[n%4], ofRows[3*i+row].advantage
+					b.Columns[batch.ClipLow][row][at], b.Columns[batch.ClipHigh][row][at] = 0.2, 0.28
+				case loss.DPPOKL: // of log-ratios of 0.04 it is below 1e-4, of 0.7 above 1e-3
+					b.Columns[batch.ClipLow][row][at], b.Columns[batch.ClipHigh][row][at] = 5e-4, 5e-4
 				}
 				b.Columns[batch.Advantages][row][at] = float32(advantage)
 				b.Columns[batch.OldLogProbs][row][at] = float32(lp[row][at] - off)

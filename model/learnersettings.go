@@ -56,8 +56,8 @@ type UpdateMetrics struct {
 	// than the unclipped one, so that the loss uses it (verl's pg_clipfrac).
 	// DualClipFraction is the fraction of tokens whose loss the dual clip bounded
 	// (pg_clipfrac_lower).
-	// For loss.CISPO and loss.DPPOTV ClipFraction is the fraction of tokens whose weight the
-	// bound caps, or that are not learned from; for loss.SAPO it is 0.
+	// For loss.CISPO, loss.DPPOTV and loss.DPPOKL ClipFraction is the fraction of tokens whose weight the
+	// bound caps, or that are not learned from, and for loss.GMPO of those whose log-ratio is bounded; for loss.SAPO it is 0.
 	ClipFraction, DualClipFraction float64
 	// Own are the metrics of single terms, by name. SupervisedLoss of package terms is the sum over the tokens of
 	// batch.Supervised of weight times negative log-likelihood in nats, a part of Loss.

@@ -209,6 +209,11 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 		"sapo, far off":           {o: LossOptions{Surrogate: loss.SAPO, Guards: terms.OffPolicy}, aggregation: loss.SeqMeanTokenMean, spread: 6},
 		"dppo":                    {o: LossOptions{Surrogate: loss.DPPOTV}, aggregation: loss.TokenMean, spread: 0.6},
 		"dppo, far off":           {o: LossOptions{Surrogate: loss.DPPOTV, Guards: terms.OffPolicy}, aggregation: loss.TokenMean, spread: 3},
+		"dppo, kl":                {o: LossOptions{Surrogate: loss.DPPOKL}, aggregation: loss.TokenMean, spread: 1.5},
+		"dppo, kl, far off":       {o: LossOptions{Surrogate: loss.DPPOKL, Guards: terms.OffPolicy}, aggregation: loss.TokenMean, spread: 3},
+		"gmpo":                    {o: LossOptions{Surrogate: loss.GMPO}, aggregation: loss.SeqMeanTokenMean, spread: 0.6},
+		"gmpo, bounds for all":    {o: LossOptions{Surrogate: loss.GMPO, KL: loss.K3}, aggregation: loss.SeqMeanTokenMean, spread: 0.6, scalar: true},
+		"gmpo, far off":           {o: LossOptions{Surrogate: loss.GMPO, Guards: terms.OffPolicy}, aggregation: loss.SeqMeanTokenMean, spread: 6},
 		"off-policy mask":         {o: LossOptions{Guards: terms.OffPolicy}, aggregation: loss.TokenMean, spread: 0.6},
 		"sequence, all there are": {o: LossOptions{Ratio: loss.SequenceRatio, KL: loss.K3, Guards: terms.DualClip}, aggregation: loss.SeqMeanTokenMean, dual: 1.3, spread: 0.9},
 	} {

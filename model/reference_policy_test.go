@@ -24,7 +24,8 @@ type Clip struct {
 type PolicyOptions struct {
 	// Surrogate is loss.Clip if empty.
 	Surrogate loss.Surrogate
-	// TauPositive and TauNegative are loss.SAPO's, RatioCap is loss.DPPOTV's.
+	// TauPositive and TauNegative are loss.SAPO's, RatioCap is that of loss.DPPOTV and
+	// loss.DPPOKL.
 	TauPositive, TauNegative, RatioCap float64
 	// OffPolicyMask drops the tokens with a negative advantage of rows whose mean of old −
 	// new log-prob is above OffPolicyLimit (OPSM).
@@ -151,6 +152,7 @@ func referencePolicy(b PolicyBatch, o PolicyOptions) (PolicyLoss, error) {
 
 			s := o.surrogate(tokenNumbers{
 				ratio: math.Exp(bounded), inside: slope, logProb: lp, old: b.OldLogProbs[row][t], advantage: b.Advantages[row][t],
+				geometric: b.geometricMean(row, o),
 			}, o.clip(b.turn(row, t)))
 			if o.OffPolicyMask && -sequence > o.OffPolicyLimit && b.Advantages[row][t] < 0 {
 				s.loss, s.byLogProb = 0, 0

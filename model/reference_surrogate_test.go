@@ -12,6 +12,8 @@ type tokenNumbers struct {
 	// within the bound, 0 beyond.
 	ratio, inside           float64
 	logProb, old, advantage float64
+	// geometric is loss.GMPO's mean over the row, for this token's row.
+	geometric float64
 }
 
 // term is a token's part of the surrogate. byLogProb does not differentiate the weights in
@@ -42,6 +44,22 @@ func (o PolicyOptions) surrogate(x tokenNumbers, c Clip) term {
 		}
 		weight := min(x.ratio, o.RatioCap)
 		return term{loss: -weight * a * x.logProb, byLogProb: -weight * a}
+	case loss.DPPOKL:
+		p, q := math.Exp(x.logProb), math.Exp(x.old)
+		far := q*(x.old-x.logProb) + (1-q)*math.Log((1-q+1e-8)/(1-p+1e-8))
+		if a > 0 && p > q && far > c.High || !(a > 0) && p < q && far > c.Low {
+			return term{clipped: true}
+		}
+		weight := min(x.ratio, o.RatioCap)
+		return term{loss: -weight * a * x.logProb, byLogProb: -weight * a}
+	case loss.GMPO:
+		mean, inside := bound(x.geometric, math.Inf(-1), sequenceLogRatioBound)
+		_, clipped := geometric(x.logProb-x.old, a, c)
+		s := term{loss: -a * math.Exp(mean), clipped: clipped}
+		if !clipped {
+			s.byLogProb = s.loss * inside
+		}
+		return s
 	}
 	plain := -a * x.ratio
 	bounded := -a * min(max(x.ratio, 1-c.Low), 1+c.High)
@@ -53,4 +71,29 @@ func (o PolicyOptions) surrogate(x tokenNumbers, c Clip) term {
 		s.loss, s.byLogProb, s.dual = most, 0, true
 	}
 	return s
+}
+
+// geometric is what a token adds to loss.GMPO's mean, and whether its bound acts.
+func geometric(logRatio, a float64, c Clip) (of float64, clipped bool) {
+	switch {
+	case a > 0 && logRatio > c.High:
+		return c.High, true
+	case a < 0 && logRatio < -c.Low:
+		return -c.Low, true
+	case a == 0:
+		return 0, false
+	}
+	return logRatio, false
+}
+
+// geometricMean is loss.GMPO's mean over a row.
+func (b PolicyBatch) geometricMean(row int, o PolicyOptions) float64 {
+	var sum, n float64
+	for t, yes := range b.Mask[row] {
+		if yes {
+			of, _ := geometric(b.LogProbs[row][t]-b.OldLogProbs[row][t], b.Advantages[row][t], o.clip(b.turn(row, t)))
+			sum, n = sum+of, n+1
+		}
+	}
+	return sum / max(n, 1)
 }

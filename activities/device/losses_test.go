@@ -49,6 +49,8 @@ func TestSurrogates(t *testing.T) {
 		"cispo":           {`update.surrogate="cispo"`},
 		"sapo":            {`update.surrogate="sapo"`, `update.aggregation="seq_mean_token_mean"`},
 		"dppo_tv":         {`update.surrogate="dppo_tv"`, "update.clip_low=0.001", "update.clip_high=0.001"},
+		"dppo_kl":         {`update.surrogate="dppo_kl"`, "update.clip_low=1e-6", "update.clip_high=1e-6"},
+		"gmpo":            {`update.surrogate="gmpo"`, `update.aggregation="seq_mean_token_mean"`, "update.clip_low=0.001", "update.clip_high=0.001"},
 		"turn":            {`update.ratio="turn"`, "update.clip_low=0.001", "update.clip_high=0.001"},
 		"off-policy mask": {"update.off_policy_limit=1e-6", "update.epochs=2"},
 		"sum":             {`update.aggregation="sum_constant"`},
@@ -58,7 +60,7 @@ func TestSurrogates(t *testing.T) {
 			r := exact(t, edits...)
 			m := r.commits[0].Metrics
 			require.Positive(t, m["actor/ratio_max"], "the second step is off policy")
-			if name == "dppo_tv" || name == "turn" {
+			if name == "dppo_tv" || name == "dppo_kl" || name == "gmpo" || name == "turn" {
 				require.Positive(t, m["actor/pg_clipfrac"])
 			}
 			if name == "off-policy mask" {

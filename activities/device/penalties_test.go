@@ -162,7 +162,7 @@ func TestStateValuesSeeThePenalties(t *testing.T) {
 	r := resolved(t, "worth", tinySpec(t, `credit={"algorithm":"state_baseline","baseline_rate":0}`))
 	settings := r.Plan.Settings
 	after := activities.Tables{}
-	_, err := run.ObserveStates(t.Context(), r.Host.Store, activities.CreditInput{Run: r.Run, Settings: settings}, "runs/worth", penalised([2][]float64{at(2, 0, -0.5), at(2, 1, -0.25)}), after)
+	_, err := run.ObserveStates(t.Context(), r.Host.Store, activities.CreditInput{Run: r.Run, Settings: settings}, "runs/worth", penalised([2][]float64{at(2, 0, -0.5), at(2, 1, -0.25)}), nil, after)
 	require.NoError(t, err)
 	values, err := run.ReadTable[run.StateValueRow](t.Context(), r.store, after, activities.StatesTable)
 	require.NoError(t, err)

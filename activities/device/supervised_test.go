@@ -74,3 +74,30 @@ func TestNoSuccesses(t *testing.T) {
 	require.Equal(t, in.StateBefore, in.StateAfter)
 	r.iterate(t)
 }
+
+// Observations are learned beside the rows that they came in, exactly, and the likelihood of what the environment answers
+// rises.
+func TestObservations(t *testing.T) {
+	t.Parallel()
+	r := exact(t, "rollout.turns=3", `update.supervised={"from":"observations","coefficient":1}`, `update.ratio="turn"`, "update.learning_rate=0.01")
+	var losses []float64
+	for _, in := range r.commits {
+		supervised, others := marked(r.batch(t, in))
+		require.NotEmpty(t, supervised)
+		require.LessOrEqual(t, len(supervised), len(others))
+		byRow := map[int32]batch.Row{}
+		for _, row := range others {
+			byRow[row.Row] = row
+		}
+		for _, row := range supervised {
+			require.Contains(t, row.Mask, true)
+			require.Equal(t, byRow[row.Row].IDs, row.IDs)
+			for at, yes := range row.Mask {
+				require.False(t, yes && byRow[row.Row].Mask[at], "no token is learned in two ways")
+			}
+		}
+		require.EqualValues(t, len(supervised), in.Metrics["supervised/rows"])
+		losses = append(losses, float64(in.Metrics["supervised/loss"]))
+	}
+	require.Less(t, losses[2], losses[0])
+}

@@ -39,11 +39,11 @@ func (h *Host) credit(ctx context.Context, in activities.CreditInput) (activitie
 	}
 	dir := store.IterationDir(in.Run.ID, in.Branch, in.Iteration)
 	side := activities.Tables{}
-	past, err := run.ObserveStates(ctx, h.Store, in, dir, all, side)
+	agents, err := run.AgentsOf(rc, in.Settings.Credit, all)
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
-	agents, err := run.AgentsOf(rc, in.Settings.Credit, all)
+	past, err := run.ObserveStates(ctx, h.Store, in, dir, all, agents, side)
 	if err != nil {
 		return activities.CreditResult{}, err
 	}

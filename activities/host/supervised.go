@@ -15,7 +15,7 @@ import (
 // supervise adds the supervised rows of an iteration to its batch, or puts them in its place:
 // the solver's episodes, or successes of the policy, which are those of the rollout and those
 // that the replay buffer has. Which ones is drawn from the iteration's address, without
-// repetition.
+// repetition. Or each fresh row has one with its observations.
 func supervise(rc *run.Context, in activities.CreditInput, out []batch.Row, all []episode.TrajectoryRow, buffer []batch.Row,
 	metrics activities.Metrics) ([]batch.Row, error) {
 	s, at := in.Settings.Update.Supervised, rc.Drawn(draw.Supervised, in.Branch, in.Iteration)
@@ -28,6 +28,8 @@ func supervise(rc *run.Context, in activities.CreditInput, out []batch.Row, all 
 			return nil, fmt.Errorf("supervised rows: %w", err)
 		}
 		added = run.SupervisedRows(shown, in.Iteration, like)
+	case spec.Observations:
+		added = run.Observations(out, origin(in))
 	case spec.OwnSuccesses:
 		pool := run.SupervisedRows(episode.Stretches(successes(rc, in, all)), origin(in), like)
 		metrics["supervised/successes"] = canon.Float(len(pool))

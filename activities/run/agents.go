@@ -50,16 +50,23 @@ func AgentsOf(rc *Context, c spec.Credit, rows []episode.TrajectoryRow) ([]Agent
 // ByAgents adds who acted in the turns of the rows; agents may have other rows too. It does
 // nothing if there are none.
 func (l *CreditInput) ByAgents(rows []episode.TrajectoryRow, agents []AgentRow) {
+	l.Agents = agentsBy(rows, agents)
+}
+
+// agentsBy gives who acted in the turns of the rows, [rows][turns]; nil if agents is.
+func agentsBy(rows []episode.TrajectoryRow, agents []AgentRow) [][]string {
 	if agents == nil {
-		return
+		return nil
 	}
 	byRow := map[int32][]string{}
 	for _, a := range agents {
 		byRow[a.Row] = append(byRow[a.Row], a.Agent)
 	}
+	var out [][]string
 	for _, r := range rows {
-		l.Agents = append(l.Agents, byRow[r.Row])
+		out = append(out, byRow[r.Row])
 	}
+	return out
 }
 
 // agentMetrics describe the turns of each agent: how many a trajectory has, the mean and the

@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/methods/methodstest"
+	"github.com/reprise-rl/reprise/model/option"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -27,7 +28,7 @@ func TestObserveStates(t *testing.T) {
 	in := activities.CreditInput{Settings: spec.Settings{Credit: spec.Credit{Algorithm: "state_baseline"}}}
 	observe := func(dir string, rows []episode.TrajectoryRow) ([]credit.StateValue, *store.Ref, error) {
 		after := activities.Tables{}
-		past, err := ObserveStates(t.Context(), s, in, dir, rows, after)
+		past, err := ObserveStates(t.Context(), s, in, dir, rows, nil, after)
 		return past, after.Ref(activities.StatesTable), err
 	}
 	past, ref, err := observe("runs/r/1", rows)
@@ -73,4 +74,29 @@ func TestObserveStates(t *testing.T) {
 	require.NoError(t, err, "it does not read them")
 	require.Nil(t, past)
 	require.Nil(t, ref)
+}
+
+// Baselines of roles are kept in the same table, by role: each trajectory moves those of the roles that acted in it.
+func TestObserveRoles(t *testing.T) {
+	methodstest.Needs(t, "rae")
+	s := store.NewMemory()
+	row := func(row int32, rewards ...float64) episode.TrajectoryRow {
+		n := len(rewards)
+		return episode.TrajectoryRow{Row: row, StateKeys: make([]string, n+1), PromptLengths: make([]int32, n), Rewards: rewards, Penalties: make([]float64, n)}
+	}
+	rows := []episode.TrajectoryRow{row(0, 1, 1), {Row: 1, Dropped: true}, row(2, 4)}
+	agents := []AgentRow{{0, 0, "walker"}, {0, 1, "guide"}, {2, 0, "guide"}}
+	in := activities.CreditInput{Settings: spec.Settings{Credit: spec.Credit{Algorithm: "rae", Own: option.Values{"baseline_decay": 0.5}}}}
+	after := activities.Tables{}
+	past, err := ObserveStates(t.Context(), s, in, "runs/r/1", rows, agents, after)
+	require.NoError(t, err)
+	require.Nil(t, past)
+	got, err := tables.Get[StateValueRow](t.Context(), s, *after.Ref(activities.StatesTable))
+	require.NoError(t, err)
+	require.Equal(t, []StateValueRow{{"guide", 2, 2.5}, {"walker", 1, 1}}, got)
+
+	in.Tables = after
+	past, err = ObserveStates(t.Context(), s, in, "runs/r/2", rows[:1], agents, activities.Tables{})
+	require.NoError(t, err)
+	require.Equal(t, []credit.StateValue{{Key: "guide", Count: 2, Value: 2.5}, {Key: "walker", Count: 1, Value: 1}}, past)
 }

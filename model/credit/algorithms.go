@@ -35,6 +35,10 @@ type Algorithm struct {
 	// ObservesStates says that it reads Input.Past: every trajectory of a rollout,
 	// selected or not, updates the values of initial states (Observe).
 	ObservesStates bool
+	// Observe is the algorithm's own way to update Input.Past, of which keys need not be states; nil is the
+	// function Observe, by initial states and BaselineRate. agents are those of the trajectories' turns, as Input has
+	// them; nil unless ByRole. The result is sorted by key.
+	Observe func(past []StateValue, returns []float64, agents [][]string, o Options) ([]StateValue, error)
 	// ReadsParts says that it reads Input.Parts, and ReadsEntropies that it reads
 	// Input.Entropies.
 	ReadsParts, ReadsEntropies bool

@@ -20,4 +20,18 @@ const (
 	// verl: dppo_tv). The bounds are on probabilities, so a rare token whose ratio is large
 	// is still learned from.
 	DPPOTV Surrogate = "dppo_tv"
+	// DPPOKL is DPPOTV with another bound (arXiv 2602.04879, binary KL; verl: dppo_kl). With k the divergence of
+	// two coins, q = π_old and p = π,
+	//
+	//	k = q·log(q/p) + (1 − q)·log((1 − q + 1e-8)/(1 − p + 1e-8)),
+	//
+	// a token has no loss if it has become likelier with k > high and A > 0, or less likely with k > low
+	// otherwise. A token that moves back is never left out.
+	DPPOKL Surrogate = "dppo_kl"
+	// GMPO is −A·exp(mean over the row's tokens of c), where c is log ρ of a token, at most high if A > 0 and at
+	// least −low if A < 0, and 0 if A = 0 (arXiv 2507.20673; verl: geo_mean). Each token is clipped, but its
+	// gradient has the ratio of the row: that of the loss if the row has one advantage and one weight a token. verl takes
+	// the row's mean advantage; here a token has its own, as with SequenceRatio. The mean is bounded as that one's
+	// is, and verl's has no bound.
+	GMPO Surrogate = "gmpo"
 )

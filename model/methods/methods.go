@@ -21,7 +21,10 @@ import (
 	"github.com/reprise-rl/reprise/model/methods/grpo"
 	"github.com/reprise-rl/reprise/model/methods/hiper"
 	"github.com/reprise-rl/reprise/model/methods/istar"
+	"github.com/reprise-rl/reprise/model/methods/maxrl"
+	"github.com/reprise-rl/reprise/model/methods/opo"
 	"github.com/reprise-rl/reprise/model/methods/pivots"
+	"github.com/reprise-rl/reprise/model/methods/rae"
 	"github.com/reprise-rl/reprise/model/methods/reinforce"
 	"github.com/reprise-rl/reprise/model/methods/seeupo"
 	"github.com/reprise-rl/reprise/model/methods/statebaseline"
@@ -54,6 +57,9 @@ var Algorithms = []credit.Algorithm{
 	agentprm.Entry,
 	hiper.Entry,
 	checklist.Entry,
+	opo.Entry,
+	maxrl.Entry,
+	rae.Entry,
 }
 
 // Searches are all ways in which a rollout searches, in the order in which the spec lists them.

@@ -18,6 +18,8 @@ var Methods = []Method{
 type Method struct {
 	// Name is the value of selection.method in a spec.
 	Name string
+	// Also are names by which others call it, in small letters, with _ for -.
+	Also []string
 	// Kept and Source describe the method in docs/algorithms.md; File is the file of
 	// this package that has it.
 	Kept, Source, File string

@@ -6,7 +6,8 @@ import (
 )
 
 var topP = Method{
-	Name: "top_p", Kept: "those from the highest s on, until Σs ≥ p·Σ_all − slack", Source: "RAGEN-2, arXiv 2604.06268", File: "top_p.go",
+	Name: "top_p", Also: []string{"snr", "snr_filter", "snr_adaptive", "snr_adaptive_filtering"},
+	Kept: "those from the highest s on, until Σs ≥ p·Σ_all − slack", Source: "RAGEN-2, arXiv 2604.06268", File: "top_p.go",
 	Value: "p", Ranks: true, Fits: isShare,
 	Choose: func(scores []float64, o Options, _ int) []int { return TopP(scores, o.Value, o.Slack, o.Order) },
 }

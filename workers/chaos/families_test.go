@@ -93,6 +93,8 @@ var families = []*family{
 		{preset: "top-p", kills: inScore},
 		{preset: "min-p", kills: inUpdate},
 		{preset: "reweight", kills: inScore},
+		{preset: "opo", kills: inUpdate},
+		{preset: "maxrl", kills: inScore},
 	}},
 	{name: "batches", scale: onBandit, methods: []method{
 		{preset: "state-baseline", change: ones, kills: inScore},
@@ -130,6 +132,8 @@ var families = []*family{
 	{name: "turns", scale: onLake, methods: []method{
 		{preset: "clip-turns", change: map[string]any{"update.minibatch": 4}, kills: inUpdate, steps: 2},
 		{preset: "turn-gae", kills: withModel},
+		{preset: "echo", kills: inUpdate},
+		{preset: "sampo", change: map[string]any{"update.minibatch": 8}, kills: inUpdate, steps: 2},
 		// The values that it keeps between turns are lost with a worker: the next one makes the appends
 		// of all turns so far. The last dies in the new branch.
 		{preset: "gigpo", change: keeping, kills: []string{"Step@1/written/1", "Score#0/inside/1", "Generate@2/inside/3"}},
@@ -151,6 +155,8 @@ var families = []*family{
 		{preset: "cispo", change: halves, kills: inUpdate, steps: 2},
 		{preset: "sapo", change: halves, kills: inScore, steps: 2},
 		{preset: "dppo", change: halves, kills: inUpdate, steps: 2},
+		{preset: "dppo-kl", change: halves, kills: inScore, steps: 2},
+		{preset: "gmpo", change: halves, kills: inUpdate, steps: 2},
 	}},
 	{name: "parts", scale: onBandit, full: true, methods: []method{
 		{preset: "gdpo", kills: inUpdate},
@@ -236,5 +242,6 @@ var families = []*family{
 	}},
 	{name: "roles", scale: onTwo, full: true, methods: []method{
 		{preset: "dr-mas", change: map[string]any{"update.minibatch": 0}, kills: inScore},
+		{preset: "rae", change: map[string]any{"update.minibatch": 0}, kills: inUpdate},
 	}},
 }

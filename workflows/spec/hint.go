@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/model/methods"
+	"github.com/reprise-rl/reprise/model/selection"
 )
 
 // elsewhere are the fields by the names that they have in verl, TRL, RAGEN and OpenRLHF.
@@ -39,6 +40,11 @@ func Hint(word string, candidates []string) string {
 	for _, a := range methods.Algorithms {
 		if slices.Contains(a.Also, spelt) && slices.Contains(candidates, a.Name) {
 			return fmt.Sprintf("did you mean %q?", a.Name)
+		}
+	}
+	for _, m := range selection.Methods {
+		if slices.Contains(m.Also, spelt) && slices.Contains(candidates, m.Name) {
+			return fmt.Sprintf("did you mean %q?", m.Name)
 		}
 	}
 	return cmp.Or(hintOf(spelt[strings.LastIndexByte(spelt, '.')+1:], candidates), strict.DidYouMean(word, candidates))

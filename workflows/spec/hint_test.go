@@ -17,6 +17,7 @@ func TestHints(t *testing.T) {
 		`"credit":{"algorithm":"ppo"}`:                  `did you mean "gae"?`,
 		`"credit":{"algorithm":"PPO"}`:                  `did you mean "gae"?`,
 		`"credit":{"algorithm":"rloo"}`:                 `did you mean "leave_one_out"?`,
+		`"selection":{"method":"SNR-adaptive"}`:         `did you mean "top_p"?`,
 		`"credit":{"algorithm":"reinforce++"}`:          `did you mean "reinforce_pp"?`,
 		`"credit":{"algorithm":"reinforce++-baseline"}`: `did you mean "reinforce_pp_baseline"?`,
 		`"credit":{"algorithm":"gppo"}`:                 `did you mean "grpo"?`,

@@ -235,7 +235,8 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 	},
 	"update.ratio update.surrogate": {
 		[]string{`"update":{"ratio":"turn"}`, `"update":{"ratio":"sequence","surrogate":"clip"}`, `"update":{"surrogate":"cispo"}`},
-		[]string{`"update":{"ratio":"turn","surrogate":"cispo"}`, `"update":{"ratio":"sequence","surrogate":"dppo_tv"}`},
+		[]string{`"update":{"ratio":"turn","surrogate":"cispo"}`, `"update":{"ratio":"sequence","surrogate":"dppo_tv"}`,
+			`"update":{"ratio":"sequence","surrogate":"gmpo"}`, `"update":{"ratio":"turn","surrogate":"dppo_kl"}`},
 	},
 	"update.clip_turns update.surrogate": {
 		[]string{`"update":{"surrogate":"dppo_tv","clip_turns":[{"low":0.2,"high":0.2}]}`},
@@ -254,7 +255,7 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"update":{"tau_negative":1}`},
 	},
 	"update.ratio_cap update.surrogate": {
-		[]string{`"update":{"surrogate":"dppo_tv","ratio_cap":2}`},
+		[]string{`"update":{"surrogate":"dppo_tv","ratio_cap":2}`, `"update":{"surrogate":"dppo_kl","ratio_cap":2}`},
 		[]string{`"update":{"ratio_cap":2}`, `"update":{"surrogate":"sapo","ratio_cap":2}`},
 	},
 	"update.mismatch.regime update.mismatch.weight update.mismatch.mask update.mismatch.veto": {
@@ -290,6 +291,15 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 	"update.supervised.share": {
 		[]string{`"update":{"supervised":{"from":"own_successes","share":0.9}}`, `"update":{"supervised":{"from":"own_successes","share":1}}`},
 		[]string{`"update":{"supervised":{"from":"own_successes","share":0.91}}`, `"update":{"supervised":{"from":"demonstrations","share":0.999}}`},
+	},
+	"update.supervised.share update.supervised.from": {
+		[]string{`"update":{"supervised":{"from":"observations","coefficient":0.2}}`},
+		[]string{`"update":{"supervised":{"from":"observations","share":0.5}}`},
+	},
+	"update.supervised.from rollout.turns rollout.context_turns": {
+		[]string{`"update":{"supervised":{"from":"observations"}},"rollout":{"turns":2,"context_turns":2}`},
+		[]string{`"update":{"supervised":{"from":"observations"}},"rollout":{"turns":1}`,
+			`"update":{"supervised":{"from":"observations"}},"rollout":{"turns":3,"context_turns":1}`},
 	},
 	"update.supervised.share credit.algorithm update.minibatch": {
 		[]string{`"update":{"supervised":{"from":"own_successes"}},"credit":{"algorithm":"gae"}`, `"update":{"supervised":{"from":"own_successes","share":1},"minibatch":16},"credit":{"algorithm":"grpo"}`},

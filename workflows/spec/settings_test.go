@@ -107,7 +107,7 @@ func TestSettingsApplyOfWhatARunLacks(t *testing.T) {
 	require.EqualError(t, err, "1 problem:\n  update.kl_first_turn: found a field that the spec does not give; allowed: a change of a weight that the spec gives (it is compiled into the programs)")
 	_, err = settings(t).Apply(change("update.supervised.share", "0.5"))
 	require.EqualError(t, err, `1 problem:
-  update.supervised.from: found nothing; allowed: "demonstrations" or "own_successes"; or leave update.supervised out`)
+  update.supervised.from: found nothing; allowed: "demonstrations", "own_successes" or "observations"; or leave update.supervised out`)
 	has := spec.SettingsOf(decode(t, `{"environment":{"name":"bandit"},"update":{"kl_in":"loss","kl_first_turn":0.2,"supervised":{"from":"own_successes"}}}`))
 	changed, err := has.Apply(change("update.kl_first_turn", "0.1"), change("update.supervised.share", "0.5"))
 	require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 // Supervised are rows of an update that are learned from by their log-likelihood, beside the
 // rows of the policy gradient or instead of them. The zero value is none.
 type Supervised struct {
-	// From is "demonstrations", "own_successes" or empty.
+	// From is "demonstrations", "own_successes", "observations" or empty.
 	From string `json:"from,omitempty"`
 	// Share and Coefficient are 0 where they are left out; see Fraction and Weight.
 	Share       float64 `json:"share,omitempty"`
@@ -22,13 +22,20 @@ const (
 	// OwnSuccesses are the successful episodes of the iteration's rollout, and with a replay
 	// buffer those that recent iterations have learned from.
 	OwnSuccesses = "own_successes"
+	// Observations are what environments answered in the rows that the update learns from: ECHO's tokens.
+	Observations = "observations"
 )
 
 // Defaults of the fields of Supervised.
 const (
 	DefaultSupervisedShare       = 0.25
 	DefaultSupervisedCoefficient = 1.0
+	// DefaultObservedCoefficient is that of Observations: ECHO's λ.
+	DefaultObservedCoefficient = 0.1
 )
+
+// shareOfObservations is that of Observations: a row beside each row.
+const shareOfObservations = 0.5
 
 // mostSupervised is the largest share beside other rows: nine times as many as these.
 const mostSupervised = 0.9
@@ -41,6 +48,9 @@ func (s Supervised) Fraction() float64 {
 	if !s.On() {
 		return 0
 	}
+	if s.From == Observations {
+		return shareOfObservations
+	}
 	return cmp.Or(s.Share, DefaultSupervisedShare)
 }
 
@@ -48,7 +58,12 @@ func (s Supervised) Fraction() float64 {
 func (s Supervised) Alone() bool { return s.Fraction() == 1 }
 
 // Weight multiplies the mean negative log-likelihood of a minibatch's supervised tokens.
-func (s Supervised) Weight() float64 { return cmp.Or(s.Coefficient, DefaultSupervisedCoefficient) }
+func (s Supervised) Weight() float64 {
+	if s.From == Observations {
+		return cmp.Or(s.Coefficient, DefaultObservedCoefficient)
+	}
+	return cmp.Or(s.Coefficient, DefaultSupervisedCoefficient)
+}
 
 // Rows is how many supervised rows an update has beside so many others. If it has supervised
 // rows alone, they are as many as the others would be.
@@ -71,7 +86,26 @@ var supervisedRelations = []relation{
 		knobs: true,
 		broken: func(t Train) (bool, string, string) {
 			s := t.Update.Supervised
-			return !s.On() && s != Supervised{}, nothing, fmt.Sprintf("%q or %q; or leave update.supervised out", Demonstrations, OwnSuccesses)
+			return !s.On() && s != Supervised{}, nothing, fmt.Sprintf("%q, %q or %q; or leave update.supervised out", Demonstrations, OwnSuccesses, Observations)
+		},
+	},
+	{
+		paths: []string{"update.supervised.share", "update.supervised.from"},
+		doc:   "update.supervised.share is not given if from is observations: each row that is learned from has one of its own.",
+		knobs: true,
+		broken: func(t Train) (bool, string, string) {
+			s := t.Update.Supervised
+			return s.From == Observations && s.Share != 0, formatNumber(s.Share), "nothing: leave it out"
+		},
+	},
+	{
+		paths: []string{"update.supervised.from", "rollout.turns", "rollout.context_turns"},
+		doc: "If update.supervised.from is observations, rollout.turns is at least 2 and rollout.context_turns is not 1: an observation is " +
+			"predicted from the turns before it.",
+		broken: func(t Train) (bool, string, string) {
+			return t.Update.Supervised.From == Observations && (t.Rollout.Turns < 2 || t.Rollout.ContextTurns == 1),
+				fmt.Sprintf("%q with rollout.turns %d and rollout.context_turns %d", Observations, t.Rollout.Turns, t.Rollout.ContextTurns),
+				"at least 2 turns, each of which is seen with the one before"
 		},
 	},
 	{

@@ -72,7 +72,7 @@ func withKnobs(rules []*rule) []*rule {
 	var own []*rule
 	for _, t := range terms.Table {
 		for _, k := range t.Knobs {
-			if k.Doc == "" {
+			if k.Doc == "" || slices.ContainsFunc(own, func(r *rule) bool { return r.path == "update."+k.Name }) {
 				continue
 			}
 			r := &rule{path: "update." + k.Name, typ: typeNumber, span: span{low: k.Low, high: k.High, openLow: true}, source: k.Source, doc: k.Doc}
@@ -245,21 +245,27 @@ func surrogateRelations() []relation {
 	})
 }
 
-// ownedKnobs are the rules that a number is given only with its surrogate.
+// ownedKnobs are the rules that a number is given only with a surrogate that reads it.
 func ownedKnobs() []relation {
 	var out []relation
-	for _, owner := range terms.Of(terms.Surrogate) {
-		for _, k := range owner.Knobs {
-			if k.Doc == "" {
+	seen := map[string]bool{}
+	for _, first := range terms.Of(terms.Surrogate) {
+		for _, k := range first.Knobs {
+			if k.Doc == "" || seen[k.Name] {
 				continue
 			}
-			path := "update." + k.Name
+			seen[k.Name] = true
+			owners := surrogates(func(t terms.Term) bool {
+				return slices.ContainsFunc(t.Knobs, func(other terms.Knob) bool { return other.Name == k.Name })
+			})
+			path, are := "update."+k.Name, listed(owners, "or")
 			out = append(out, relation{
 				paths: []string{path, "update.surrogate"},
-				doc:   fmt.Sprintf("%s is given only if update.surrogate is %s.", path, owner.Name),
+				doc:   fmt.Sprintf("%s is given only if update.surrogate is %s.", path, are),
 				broken: func(t Train) (bool, string, string) {
 					v := t.Update.knob(k.Name)
-					return v != 0 && t.Update.surrogate().Name != owner.Name, formatNumber(v), fmt.Sprintf("nothing, unless update.surrogate is %s", owner.Name)
+					return v != 0 && !slices.Contains(owners, t.Update.surrogate().Name), formatNumber(v),
+						fmt.Sprintf("nothing, unless update.surrogate is %s", are)
 				},
 			})
 		}

@@ -42,6 +42,8 @@ func TestKnobsOfTheLoss(t *testing.T) {
 		"written":                      {Update{Surrogate: "sapo", TauPositive: 2, TauNegative: 3}, terms.Knobs{"tau_positive": 2, "tau_negative": 3}},
 		"left out":                     {Update{Surrogate: "sapo"}, terms.Knobs{"tau_positive": 1, "tau_negative": 1.05}},
 		"the cap":                      {Update{Surrogate: "dppo_tv"}, terms.Knobs{"ratio_cap": 20}},
+		"the cap of the other form":    {Update{Surrogate: "dppo_kl", RatioCap: 3}, terms.Knobs{"ratio_cap": 3}},
+		"no knob":                      {Update{Surrogate: "gmpo"}, nil},
 		"guards":                       {Update{DualClip: 3, OffPolicyLimit: .5}, terms.Knobs{"dual_clip": 3, "off_policy_limit": .5}},
 		"a guard, another surrogate":   {Update{Surrogate: "dppo_tv", RatioCap: 2, OffPolicyLimit: .5}, terms.Knobs{"ratio_cap": 2, "off_policy_limit": .5}},
 		"coefficients are the frame's": {Update{EntropyCoefficient: 1, KLIn: KLLoss, KLEstimator: "k2", KLCoefficient: 2}, nil},

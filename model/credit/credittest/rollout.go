@@ -20,7 +20,7 @@ var (
 		NormalizeByStd: true, Epsilon: 0.1, Floor: 2, Gamma: 0.9, Lambda: 0.8, TurnGamma: 0.95, TurnLambda: 0.7,
 		ValueAt: credit.LastPromptToken, RewardAt: credit.AtTurns, Whiten: true, BaselineRate: 0.5, StepWeight: 0.6, Own: option.Values{
 			"over_turns": true, "beta": 0.5, "segment_lambda": 0.9, "keep_reward": -0.3, "changed_reward": -0.2, "invalid_penalty": 0.1, "bootstrap": true,
-			"entropy_gain": 0.5, "future_gain": 2.0, "clarity": 0.3, "least_holders": 2,
+			"entropy_gain": 0.5, "future_gain": 2.0, "clarity": 0.3, "least_holders": 2, "baseline_decay": 0.9,
 		},
 	}
 	OtherOptions = credit.Options{
@@ -28,7 +28,7 @@ var (
 		ValueAt: credit.FinalToken, RewardAt: credit.AtEnd, Whiten: false, BaselineRate: 1, StepWeight: 0.5, Own: option.Values{
 			"trees_alone": true, "beta": 0.7, "code_form": true, "segment_lambda": 0.5, "keep_reward": -0.6, "keep_shared": true, "changed_reward": -0.5,
 			"invalid_penalty": 0.4, "entropy_gain": 0.7, "future_gain": 3.0, "clarity": 0.2, "criteria_level": "turn",
-			"least_holders": 4,
+			"least_holders": 4, "baseline_decay": 0.6,
 		},
 	}
 )

@@ -84,8 +84,17 @@ var Table = []Term{
 		Name: string(loss.DPPOTV), Kind: Surrogate, Paper: "DPPO (arXiv 2602.04879)", Doc: "bounds on the difference of probabilities",
 		Note:  "reads `update.clip_low` and `update.clip_high` as bounds of π − π_old",
 		Reads: []batch.Column{batch.ClipLow, batch.ClipHigh},
-		Knobs: []Knob{{Name: RatioCap, High: 1e6, Default: 20, Source: verl + " (dppo_tv's clip_ratio_c)", Packing: Together,
-			Doc: "The largest weight of a token in dppo_tv."}},
+		Knobs: []Knob{ratioCap},
+	},
+	{
+		Name: string(loss.DPPOKL), Kind: Surrogate, Paper: "DPPO (arXiv 2602.04879)", Doc: "bounds on a token's binary KL",
+		Note:  "reads them as bounds of that KL, in nats",
+		Reads: []batch.Column{batch.ClipLow, batch.ClipHigh}, Knobs: []Knob{ratioCap},
+	},
+	{
+		Name: string(loss.GMPO), Kind: Surrogate, Paper: "GMPO (arXiv 2507.20673)", Doc: "the geometric mean of a row's ratios, each clipped",
+		Note:  "reads them as bounds of a token's log ρ",
+		Reads: []batch.Column{batch.ClipLow, batch.ClipHigh},
 	},
 	distance(loss.K1, "d"), distance(loss.K2, "½d²"), distance(loss.K3, "exp(−d) + d − 1"), distance(loss.KAbs, "the absolute value of d"),
 	{Name: string(loss.TokenRatio), Kind: Ratio, Paper: "PPO (arXiv 1707.06347)"},
@@ -106,6 +115,12 @@ var Table = []Term{
 // dualClip is a knob of every policy's program.
 var dualClip = Knob{
 	Name: DualClip, Low: 1, High: 1000, Packing: Always,
+}
+
+// ratioCap is the knob of both forms of DPPO.
+var ratioCap = Knob{
+	Name: RatioCap, High: 1e6, Default: 20, Source: verl + " (dppo_tv's clip_ratio_c)", Packing: Together,
+	Doc: "The largest weight of a token in dppo_tv and dppo_kl.",
 }
 
 func distance(e loss.KLEstimator, doc string) Term {

@@ -42,7 +42,7 @@ func TestCheck(t *testing.T) {
 	for _, e := range []loss.KLEstimator{"", "k1", "k2", "k3", "abs"} {
 		require.NoError(t, Selection{KL: e}.Check(), e)
 	}
-	for surrogate, units := range map[loss.Surrogate]bool{"": true, "clip": true, "cispo": false, "sapo": false, "dppo_tv": false} {
+	for surrogate, units := range map[loss.Surrogate]bool{"": true, "clip": true, "cispo": false, "sapo": false, "dppo_tv": false, "dppo_kl": false, "gmpo": false} {
 		require.NoError(t, Selection{Surrogate: surrogate, Guards: OffPolicy}.Check(), surrogate)
 		for _, s := range []Selection{{Guards: DualClip}, {Ratio: loss.SequenceRatio}, {Ratio: loss.TurnRatio, Turns: 2}} {
 			s.Surrogate = surrogate
@@ -80,6 +80,8 @@ func TestLayout(t *testing.T) {
 		"cispo":     {of: Selection{Surrogate: loss.CISPO}, knobs: always},
 		"sapo":      {of: Selection{Surrogate: loss.SAPO}, knobs: together},
 		"dppo":      {of: Selection{Surrogate: loss.DPPOTV}, knobs: together},
+		"dppo, kl":  {of: Selection{Surrogate: loss.DPPOKL}, knobs: together},
+		"gmpo":      {of: Selection{Surrogate: loss.GMPO}, knobs: always},
 		"mask":      {of: Selection{Guards: OffPolicy}, knobs: together, metrics: []string{OffPolicyFraction}},
 		"all": {
 			of: Selection{
