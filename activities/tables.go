@@ -55,7 +55,8 @@ var (
 
 // declared are all side tables. They follow from the searches that there are at the first use.
 var declared = sync.OnceValue(func() []Table {
-	return append([]Table{AgentsTable, BranchesTable, BrokenTable, ComponentsTable, OpenTable, ReferenceTable, StatesTable, TextsTable}, memories()...)
+	own := []Table{AgentsTable, BranchesTable, BrokenTable, ComponentsTable, OpenTable, ReferenceTable, StatesTable, TextsTable}
+	return append(own, memories()...)
 })
 
 // MemoryTable has what the branches of a search achieved on the branch so far, if it remembers that.

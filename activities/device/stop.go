@@ -42,8 +42,8 @@ func trajectoryKL(m model.UpdateMetrics, rows []batch.Row) float64 {
 			continue
 		}
 		of[trajectory{r.Row, r.Origin}] = true
-		for _, learned := range r.Mask {
-			if learned {
+		for _, trained := range r.Mask {
+			if trained {
 				tokens++
 			}
 		}

@@ -19,7 +19,9 @@ type OpenRow struct {
 
 // OpenOf plays the trajectories of a rollout again to see which are open; rows that are dropped are none. It is nil for
 // an algorithm that does not read it. An error is of kind store.ErrInvalid: the actions do not fit their episode.
-func OpenOf(rc *Context, c spec.Credit, task *Task, branch int, rollout activities.Rollout, rows []episode.TrajectoryRow) ([]OpenRow, error) {
+func OpenOf(
+	rc *Context, c spec.Credit, task *Task, branch int, rollout activities.Rollout, rows []episode.TrajectoryRow,
+) ([]OpenRow, error) {
 	if !c.ReadsOpen() {
 		return nil, nil
 	}
