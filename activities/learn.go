@@ -55,7 +55,7 @@ type CreditInput struct {
 	Iteration    int           `json:"iteration"`
 	Settings     spec.Settings `json:"settings"`
 	Trajectories store.Ref     `json:"trajectories"`
-	// Tables are those of the trajectories, ComponentsTable and BranchesTable, and those of the iteration
+	// Tables are those of the trajectories, ComponentsTable, BranchesTable and OpenTable, and those of the iteration
 	// before: StatesTable, if the algorithm keeps one.
 	Tables Tables `json:"tables,omitempty"`
 	// Scores is nil if nothing was selected.

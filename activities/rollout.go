@@ -239,7 +239,7 @@ type SelectResult struct {
 	// stored then.
 	More         bool      `json:"more,omitempty"`
 	Trajectories store.Ref `json:"trajectories"`
-	// Tables are those of the rollout: ComponentsTable, TextsTable, BrokenTable, BranchesTable and
+	// Tables are those of the rollout: ComponentsTable, TextsTable, BrokenTable, BranchesTable, OpenTable and
 	// MemoryTable, each where the run has it.
 	Tables Tables `json:"tables,omitempty"`
 	Rows   int    `json:"rows"` // rows selected; 0: the update is skipped

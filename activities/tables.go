@@ -42,6 +42,8 @@ var (
 	BrokenTable = Table{"broken", forIteration}
 	// ComponentsTable has the rewards in parts.
 	ComponentsTable = Table{"components", forRollout}
+	// OpenTable says which episodes a limit ended and the environment did not, for an algorithm that reads it.
+	OpenTable = Table{"open", forRollout}
 	// ReferenceTable is no table but the manifest whose snapshot the scores are relative to; without
 	// it version 0 is the reference. A Head has the one that the next iteration uses (ReferenceAfter).
 	ReferenceTable = Table{"reference", untilNext}
@@ -53,7 +55,8 @@ var (
 
 // declared are all side tables. They follow from the searches that there are at the first use.
 var declared = sync.OnceValue(func() []Table {
-	return append([]Table{AgentsTable, BranchesTable, BrokenTable, ComponentsTable, ReferenceTable, StatesTable, TextsTable}, memories()...)
+	own := []Table{AgentsTable, BranchesTable, BrokenTable, ComponentsTable, OpenTable, ReferenceTable, StatesTable, TextsTable}
+	return append(own, memories()...)
 })
 
 // MemoryTable has what the branches of a search achieved on the branch so far, if it remembers that.

@@ -21,7 +21,7 @@ func TestTables(t *testing.T) {
 		next["pivots"] = at("pivots")
 	}
 	require.Equal(t, next, all.OfNext())
-	require.Equal(t, Tables{"components": at("components")}, all.OfRollout())
+	require.Equal(t, Tables{"components": at("components"), "open": at("open")}, all.OfRollout())
 	require.Len(t, all, len(declared()), "no table was taken away")
 
 	require.Equal(t, "states", all.Ref(StatesTable).Key)

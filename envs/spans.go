@@ -13,10 +13,12 @@ type Span struct{ From, To int }
 // byte. A span has its tags too, because the policy writes them.
 type Subgoal struct {
 	// Switch is the tokens that keep or switch, Goal those of the subgoal, and Action those of the
-	// answer. Without an answer all tokens are the action's, as in the authors' code.
+	// answer. Without an answer all tokens are the action's too, as in the authors' code.
 	Switch, Goal, Action Span
-	// Switches is false where the sample says anything but SWITCH, and where it says nothing.
+	// Switches is false where the sample says KEEP, and where it says nothing: any other word switches.
 	Switches bool
+	// Formed says that the sample has a subgoal, and says KEEP or SWITCH.
+	Formed bool
 	// Text is the subgoal with single blanks, trimmed; empty without.
 	Text string
 }
@@ -52,6 +54,7 @@ func ReadSubgoal(tok Tokenizer, sampled []int32) Subgoal {
 	}
 	found := map[string]bool{}
 	var out Subgoal
+	knows := false // it says one of the two words
 	for at := 0; ; {
 		tag, opened := "", len(text)
 		for _, t := range []string{switchTag, subgoalTag, answerTag} {
@@ -74,15 +77,18 @@ func ReadSubgoal(tok Tokenizer, sampled []int32) Subgoal {
 		found[tag] = true
 		switch span := tokens(opened, at); tag {
 		case switchTag:
-			out.Switch, out.Switches = span, strings.EqualFold(said, "switch")
+			keeps := strings.EqualFold(said, "keep")
+			out.Switch, out.Switches = span, said != "" && !keeps
+			knows = keeps || strings.EqualFold(said, "switch")
 		case subgoalTag:
 			out.Goal, out.Text = span, strings.ToValidUTF8(said, "\uFFFD")
 		case answerTag:
 			out.Action = span
 		}
 	}
+	out.Formed = knows && out.Goal.To > out.Goal.From
 	if out.Action == (Span{}) {
-		return Subgoal{Action: whole, Switches: out.Switches, Text: out.Text}
+		out.Action = whole
 	}
 	return out
 }

@@ -109,17 +109,40 @@ func (g *Gradient[M]) Add(ctx context.Context, s *State) error {
 	return nil
 }
 
+// Measure returns what Apply would tell, and changes nothing: the figures are those of the state that the micro-batches
+// were added at.
+func (g *Gradient[M]) Measure(s *State) (m M, err error) {
+	g.l.device.run.Lock()
+	defer g.l.device.run.Unlock()
+	if err := g.whole(s); err != nil {
+		return m, err
+	}
+	var r report
+	if err := try("train", func() error {
+		r, err = g.l.decide(s, &g.total)
+		return err
+	}); err != nil {
+		return m, err
+	}
+	return g.tell(r), nil
+}
+
+// whole returns an error if the step cannot be made at the state, or if micro-batches are missing. The caller holds run.
+func (g *Gradient[M]) whole(s *State) error {
+	err := g.usable(s)
+	if err == nil && g.Left() > 0 {
+		err = fmt.Errorf("%w: %d of %d micro-batches were not added", ErrInput, g.Left(), len(g.batches))
+	}
+	return err
+}
+
 // Apply makes the step and returns the next state, in the memory of s; see [Learner.Update].
 // The sums are freed, whatever it returns.
 func (g *Gradient[M]) Apply(s *State) (next *State, m M, err error) {
 	g.l.device.run.Lock()
 	defer g.l.device.run.Unlock()
 	defer g.end()
-	err = g.usable(s)
-	if err == nil && g.Left() > 0 {
-		err = fmt.Errorf("%w: %d of %d micro-batches were not added", ErrInput, g.Left(), len(g.batches))
-	}
-	if err != nil {
+	if err := g.whole(s); err != nil {
 		return nil, m, err
 	}
 	var r report

@@ -52,6 +52,9 @@ func TestGradient(t *testing.T) {
 		require.NoError(t, err)
 		own := twin(t, p, s)
 		add(g, own)
+		told, err := g.Measure(own)
+		require.NoError(t, err)
+		require.Equal(t, want, told, "it changes nothing")
 		next, m, err := g.Apply(own)
 		require.NoError(t, err)
 		defer next.Free()
@@ -92,6 +95,8 @@ func TestGradientErrors(t *testing.T) {
 
 	g := begin()
 	require.NoError(t, g.Add(bg, s))
+	_, err = g.Measure(s)
+	require.ErrorContains(t, err, "1 of 2 micro-batches were not added")
 	_, _, err = g.Apply(s)
 	require.ErrorContains(t, err, "1 of 2 micro-batches were not added")
 	require.Equal(t, alive, pjrt.BuffersAlive(), "its sums are freed")

@@ -182,19 +182,42 @@ func TestDecoupledAfterARunWithout(t *testing.T) {
 	require.Positive(t, replayed)
 }
 
-// Rows whose advantages are all small are left out, and an update ends after a step that went too
-// far; both are as exact as the rest.
+// Rows whose advantages are all small are left out, and an update ends before a step that is too far from the policy that
+// sampled; both are as exact as the rest. A first step on fresh rows is 0 away.
 func TestLoopsRules(t *testing.T) {
 	t.Parallel()
 	r := exact(t, "selection.least_advantage=0.01", "update.stop_kl=1e-9", "update.epochs=8")
-	m := r.commits[0].Metrics
+	m, made := r.commits[0].Metrics, r.commits[0].Update.Steps
 	require.Positive(t, m["actor/steps_left_out"])
+	require.Less(t, made, int64(8), "the steps of the first time through the rows, or fewer")
+	require.Greater(t, m["actor/trajectory_kl"], canon.Float(1e-9))
 	require.Contains(t, m, "rollout/small_advantages")
-	whole := fresh(t, "update.minibatch=4", "selection.least_advantage=0.01", "update.stop_kl=20")
-	require.Zero(t, whole.iterate(t).Metrics["actor/steps_left_out"])
+
+	// 20 nats a trajectory are within reach.
+	whole := fresh(t, "update.minibatch=4", "update.stop_kl=20", "update.epochs=8", "update.learning_rate=0.3")
+	far := whole.iterate(t).Metrics
+	require.Greater(t, far["actor/trajectory_kl"], canon.Float(20))
+	require.Positive(t, far["actor/steps_left_out"])
+	near := fresh(t, "update.minibatch=4", "selection.least_advantage=0.01", "update.stop_kl=20")
+	require.Zero(t, near.iterate(t).Metrics["actor/steps_left_out"])
+
+	// Replayed rows are far before the first step: none is made, and the run goes on with the version it had.
+	stale := fresh(t, `credit.algorithm="reinforce_pp"`, "freshness.replay_iterations=1", "update.learning_rate=0.03", "update.stop_kl=1e-9")
+	first := stale.iterate(t)
+	require.False(t, first.Update.Skipped)
+	it := stale.iteration()
+	it.Replay = []store.Ref{*first.Batch}
+	state := stale.state
+	in, err := stale.Iterate(t.Context(), it)
+	require.NoError(t, err)
+	require.True(t, in.Update.Skipped)
+	require.Zero(t, in.Update.Steps)
+	require.Greater(t, in.Metrics["actor/trajectory_kl"], canon.Float(1e-9))
+	require.Positive(t, in.Metrics["actor/grad_norm"], "of the step that was not made")
+	require.Equal(t, state, in.StateAfter)
 
 	none := fresh(t, `credit.algorithm="leave_one_out"`, "selection.least_advantage=1000")
-	in := none.iterate(t)
+	in = none.iterate(t)
 	require.True(t, in.Update.Skipped)
 	require.Nil(t, in.Batch)
 	require.EqualValues(t, in.Metrics["rollout/selected_rows"], in.Metrics["rollout/small_advantages"])

@@ -19,6 +19,10 @@ type stepped struct {
 	critic []model.CriticMetrics
 	// prm has the metrics of the process reward model's step; nil before it, and without one.
 	prm *model.UpdateMetrics
+	// stopped has the metrics of the step that update.stop_kl left out; nil without one. furthest is the largest
+	// distance that it measured.
+	stopped  *model.UpdateMetrics
+	furthest float64
 }
 
 func (t *stepped) counts() store.UpdateCounts {
@@ -47,8 +51,13 @@ func (t *stepped) criticSkipped() int {
 	return skipped
 }
 
-// mean is a figure's mean over the policy's steps.
-func (t *stepped) mean(of func(model.UpdateMetrics) float64) canon.Float { return meanOf(t.policy, of) }
+// mean is a figure's mean over the policy's steps; if none was made, that of the step that was left out.
+func (t *stepped) mean(of func(model.UpdateMetrics) float64) canon.Float {
+	if len(t.policy) == 0 && t.stopped != nil {
+		return meanOf([]model.UpdateMetrics{*t.stopped}, of)
+	}
+	return meanOf(t.policy, of)
+}
 
 // likelihood is the mean supervised part of the loss over the policy's steps that had one.
 func (t *stepped) likelihood() float64 {

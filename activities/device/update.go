@@ -278,11 +278,18 @@ func (u *update) next(ctx context.Context, w *work, b *begunUpdate) error {
 			b.critic, b.valued, b.made.critic = nil, true, append(b.made.critic, m)
 		}
 	} else {
-		policy, m, added, err := add(ctx, b.policy, e.state)
+		added, err := addTo(ctx, b.policy, e.state)
 		if err != nil {
 			return err
 		}
 		b.done += added
+		if stop, err := u.tooFar(w, b); err != nil || stop {
+			return err
+		}
+		policy, m, err := applied(b.policy, e.state)
+		if err != nil {
+			return err
+		}
 		if policy != nil {
 			e.hold(policy, e.second)
 			b.policy, b.valued, b.made.policy = nil, false, append(b.made.policy, m)
@@ -290,9 +297,6 @@ func (u *update) next(ctx context.Context, w *work, b *begunUpdate) error {
 			b.made.micro += int64((len(u.steps[b.step]) + u.microBatch - 1) / u.microBatch)
 			b.step++
 			w.measured.Tokens += m.Tokens
-			if stop := u.knobs.StopKL; stop > 0 && m.BehaviourKL > stop {
-				b.of = b.done // the steps that are left are not made
-			}
 		}
 	}
 	return nil
@@ -301,12 +305,25 @@ func (u *update) next(ctx context.Context, w *work, b *begunUpdate) error {
 // add adds a micro-batch, or one on each device, and makes the step of the last one; next is nil
 // before.
 func add[M any](ctx context.Context, g *model.Gradient[M], s *model.State) (next *model.State, m M, added int, err error) {
-	before := g.Left()
-	err = g.Add(ctx, s)
-	if added = before - g.Left(); err == nil && g.Left() == 0 {
-		next, m, err = g.Apply(s)
+	if added, err = addTo(ctx, g, s); err == nil {
+		next, m, err = applied(g, s)
 	}
 	return next, m, added, err
+}
+
+// addTo adds a micro-batch, or one on each device, and returns how many.
+func addTo[M any](ctx context.Context, g *model.Gradient[M], s *model.State) (added int, err error) {
+	before := g.Left()
+	err = g.Add(ctx, s)
+	return before - g.Left(), err
+}
+
+// applied makes the step if all of its micro-batches were added; next is nil before.
+func applied[M any](g *model.Gradient[M], s *model.State) (next *model.State, m M, err error) {
+	if g.Left() == 0 {
+		next, m, err = g.Apply(s)
+	}
+	return next, m, err
 }
 
 // divisor is the constant of the aggregation: Dr. GRPO's is the most a trajectory
@@ -366,6 +383,7 @@ func (u *update) metrics(t spec.Train, b *begunUpdate) activities.Metrics {
 	}
 	if u.knobs.StopKL > 0 {
 		out["actor/steps_left_out"] = canon.Float(len(u.steps) - len(made.policy))
+		out["actor/trajectory_kl"] = canon.Float(made.furthest)
 	}
 	for _, own := range guardMetrics(t) {
 		out["actor/"+own] = made.mean(func(m model.UpdateMetrics) float64 { return m.Own[own] })

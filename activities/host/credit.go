@@ -102,6 +102,15 @@ func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditI
 	if rc.Train.Credit.BySubgoals() {
 		l.BySubgoals(rows, rc.Tokenizer)
 	}
+	if in.Settings.Credit.ReadsOpen() {
+		open, err := run.ReadTable[run.OpenRow](ctx, h.Store, in.Tables, activities.OpenTable)
+		if err != nil {
+			return nil, none, nil, err
+		}
+		if err := l.ByOpen(rows, open); err != nil {
+			return nil, none, nil, err
+		}
+	}
 	if rc.Train.Credit.ReadsCriteria() {
 		if err := l.ByCriteria(rc, in.Settings, rows); err != nil {
 			return nil, none, nil, err

@@ -40,7 +40,7 @@ func (p *played) scores(rows []episode.TrajectoryRow, values int) (out []episode
 func (p *played) credited(in activities.CreditInput, selected activities.SelectResult) (activities.CreditInput, activities.CreditResult) {
 	p.t.Helper()
 	rows := p.rows(selected)
-	scores := putTable(p, p.scores(rows, 1))
+	scores := putTable(p, p.scores(rows, p.rc.Train.Credit.Values()))
 	in.Run, in.Settings, in.Scores = p.Run, p.Plan.Settings, &scores
 	selected.Scored = nil // these have numbers by which they are known
 	in = in.Of(selected, in.Rollout)

@@ -105,6 +105,10 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 	if err != nil {
 		return activities.SelectResult{}, err
 	}
+	open, err := run.OpenOf(rc, in.Settings.Credit, task, in.Branch, in.Rollout, rows)
+	if err != nil {
+		return activities.SelectResult{}, err
+	}
 	if in.Scores != nil {
 		scores, err := run.SideTable[episode.ScoreRow](ctx, h.Store, in.Scores, "scores")
 		if err != nil {
@@ -175,6 +179,7 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 		run.PutTable(ctx, h.Store, dir, side, activities.TextsTable, rewarded.Texts),
 		run.PutTable(ctx, h.Store, dir, side, activities.BrokenTable, dropped),
 		run.PutTable(ctx, h.Store, dir, side, activities.BranchesTable, branches),
+		run.PutTable(ctx, h.Store, dir, side, activities.OpenTable, open),
 		run.PutTable(ctx, h.Store, dir, side, activities.MemoryTable(task.Method), memory),
 	); err != nil {
 		return activities.SelectResult{}, err

@@ -236,10 +236,7 @@ func episodeOf(rc *Context, task *Task, branch int, rollout activities.Rollout, 
 	a := rc.Address(task, branch, rollout, group, int(r.Member)) // groups of later rounds have their own
 	env := task.Env(group % task.Groups)
 	out := rewards.Episode{Environment: env.Name(), Success: r.Success}
-	actions := make([][]string, r.Turns())
-	for k := range actions {
-		actions[k] = r.Executes(k)
-	}
+	actions := executed(r)
 	var states []rewards.State
 	_, _, err := envs.ReplayEach(env, a.Instance, a.Chance, actions, func(e envs.Episode) { states = append(states, rewards.StateOf(e)) })
 	if err != nil {

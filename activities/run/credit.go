@@ -58,19 +58,19 @@ func NewCreditInput(rows []episode.TrajectoryRow) CreditInput {
 	return l
 }
 
-// BySubgoals adds what the turns say of their subgoals, by their sampled ids, which turns executed no
-// action, and which rows a limit cut.
+// BySubgoals adds what the turns say of their subgoals, by their sampled ids, and which turns executed no
+// action or lack a switch or a subgoal.
 func (l *CreditInput) BySubgoals(rows []episode.TrajectoryRow, tok envs.Tokenizer) {
 	for i, r := range rows {
 		var goals []credit.Subgoal
 		var invalid []bool
 		for k, turn := range l.Turns[i] {
-			invalid = append(invalid, r.Executed[k] == 0)
 			g := envs.ReadSubgoal(tok, r.IDs[turn.From:turn.To])
+			invalid = append(invalid, r.Executed[k] == 0 || !g.Formed)
 			in := func(s envs.Span) credit.Span { return credit.Span{From: turn.From + s.From, To: turn.From + s.To} }
 			goals = append(goals, credit.Subgoal{Choice: in(g.Switch), Goal: in(g.Goal), Action: in(g.Action), Switches: g.Switches, Text: g.Text})
 		}
-		l.Subgoals, l.Invalid, l.Cut = append(l.Subgoals, goals), append(l.Invalid, invalid), append(l.Cut, r.Truncated)
+		l.Subgoals, l.Invalid = append(l.Subgoals, goals), append(l.Invalid, invalid)
 	}
 }
 

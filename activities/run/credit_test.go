@@ -78,8 +78,8 @@ func TestNewCreditInput(t *testing.T) {
 	require.Equal(t, []float64{1, 1, .5, -2}, l.PartWeights)
 }
 
-// The subgoals of turns are at their own tokens of the row; a turn without an action is invalid, and a row that a
-// limit cut is cut.
+// The subgoals of turns are at their own tokens of the row. A turn is invalid without an action, and, as in the authors'
+// projection.py, without a switch that says one of the two words, or without a subgoal.
 func TestBySubgoals(t *testing.T) {
 	tok, err := starter.Tokenizer()
 	require.NoError(t, err)
@@ -87,8 +87,8 @@ func TestBySubgoals(t *testing.T) {
 		return tok.Encode("<think> <switch>" + switches + "</switch><subgoal>" + goal + "</subgoal></think><answer>Up</answer>")
 	}
 	var rows []episode.TrajectoryRow
-	for i, turns := range [][][]int32{{say("SWITCH", "go up"), say("KEEP", "go up")}, {say("keep", "x"), tok.Encode("no form"), say("switch", "left")}} {
-		r := episode.TrajectoryRow{Row: int32(i), Truncated: i == 1, StateKeys: []string{"s", "s", "s", "s"}, Actions: make([]string, len(turns)), Executed: []int32{1, 0, 2}[:len(turns)]}
+	for i, turns := range [][][]int32{{say("SWITCH", "go up"), say("KEEP", "go up")}, {say("keep", "x"), tok.Encode("no form"), say("switch", "left"), say("perhaps", "left")}} {
+		r := episode.TrajectoryRow{Row: int32(i), StateKeys: []string{"s", "s", "s", "s", "s"}, Actions: make([]string, len(turns)), Executed: []int32{1, 0, 2, 1}[:len(turns)]}
 		for k, ids := range turns {
 			r.IDs = append(append(r.IDs, make([]int32, k+1)...), ids...)
 			r.PromptLengths, r.SampledLengths = append(r.PromptLengths, int32(k+1)), append(r.SampledLengths, int32(len(ids)))
@@ -98,12 +98,11 @@ func TestBySubgoals(t *testing.T) {
 	}
 	l := NewCreditInput(rows)
 	l.BySubgoals(rows, tok)
-	require.Equal(t, [][]bool{{false, true}, {false, true, false}}, l.Invalid)
-	require.Equal(t, []bool{false, true}, l.Cut)
+	require.Equal(t, [][]bool{{false, true}, {false, true, false, true}}, l.Invalid)
 	for row, want := range [][]struct {
 		switches bool
 		text     string
-	}{{{true, "go up"}, {false, "go up"}}, {{false, "x"}, {false, ""}, {true, "left"}}} {
+	}{{{true, "go up"}, {false, "go up"}}, {{false, "x"}, {false, ""}, {true, "left"}, {true, "left"}}} {
 		require.Len(t, l.Subgoals[row], len(want))
 		for k, w := range want {
 			g, turn := l.Subgoals[row][k], l.Turns[row][k]

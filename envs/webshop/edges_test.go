@@ -393,3 +393,18 @@ func TestListedActions(t *testing.T) {
 		require.Equal(t, hidden != nil, strings.HasSuffix(e.StateKey(), " cut"))
 	}
 }
+
+// The page of a purchase has its options as Jinja's tojson writes them, whatever the order of the clicks. Jinja 3 renders
+// {{ options | tojson }} of the first case so.
+func TestTemplateDict(t *testing.T) {
+	for want, choices := range map[string][]Choice{
+		`{"Style": "a", "color": "men\u0027s \u003cb\u003e \u0026 \u00e9", "size": "6\" x 9\""}`: {
+			{Axis: "size", Value: `6" x 9"`}, {Axis: "color", Value: "men's <b> & é"}, {Axis: "Style", Value: "a"},
+		},
+		`{}`: nil,
+	} {
+		before := slices.Clone(choices)
+		require.Equal(t, want, templateDict(choices))
+		require.Equal(t, before, choices, "the order of the clicks stays")
+	}
+}

@@ -100,7 +100,7 @@ func (s *session) texts() (texts []text, cut bool) {
 		return texts, cut
 	case donePage:
 		add(plainText, "Thank you for shopping with us!", "Your code: ", "None", " (Paste it in your MTurk interface.)",
-			"Purchased", "asin", s.shop.Products[s.item].ASIN, "options", pythonDict(s.chosen),
+			"Purchased", "asin", s.shop.Products[s.item].ASIN, "options", templateDict(s.chosen),
 			"attrs", "None", "category", "None", "query", "None", "product category", "None",
 			"Target", "asin", "options", "attrs", "price upper", "instuction text", "category", "product category", "query",
 			"Goal ", "None", "Reward", "Your score (min 0.0, max 1.0)", pythonFloat(s.score.Reward), "Reward Details ", "None")
@@ -200,6 +200,16 @@ func pythonDict(choices []Choice) string {
 	}
 	return "{" + strings.Join(parts, ", ") + "}"
 }
+
+// templateDict writes choices as the filter tojson of the original's template does, on the page of a purchase: sorted by
+// their axes, and safe inside of HTML.
+func templateDict(choices []Choice) string {
+	sorted := slices.SortedFunc(slices.Values(choices), func(a, b Choice) int { return strings.Compare(a.Axis, b.Axis) })
+	return htmlSafe.Replace(pythonDict(sorted))
+}
+
+// htmlSafe replaces what Jinja's htmlsafe_json_dumps does.
+var htmlSafe = strings.NewReplacer("<", `\u003c`, ">", `\u003e`, "&", `\u0026`, "'", `\u0027`)
 
 // pythonText writes a text as Python's json.dumps does, in ASCII.
 func pythonText(content string) string {

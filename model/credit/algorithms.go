@@ -20,6 +20,8 @@ type Algorithm struct {
 	Values int
 	// BySubgoals says that it reads Input.Subgoals: the policy writes them.
 	BySubgoals bool
+	// ReadsOpen says whether it reads Input.Open with the options; nil if it never does.
+	ReadsOpen func(Options) bool
 	// Promises says that the critic is a process reward model: its values are logits of the chance of
 	// success, and it learns targets from 0 to 1 with their cross-entropy (terms.Promise).
 	Promises bool
@@ -85,8 +87,8 @@ type Input struct {
 	Successes []bool // [rows], which succeeded
 
 	Subgoals [][]Subgoal // [rows][turns], what the turns say of their subgoals; nil unless BySubgoals
-	Invalid  [][]bool    // [rows][turns], the turns without a legal action
-	Cut      []bool      // [rows], which a limit of tokens ended
+	Invalid  [][]bool    // [rows][turns], the turns without a legal action, or without a switch and a subgoal
+	Open     []bool      // [rows], which a limit ended and the environment did not; nil unless ReadsOpen
 
 	Branches []bool // [rows], which begin in the middle of another row of their tree
 

@@ -96,7 +96,14 @@ func TestAlgorithmsReadWhatTheTableSays(t *testing.T) {
 				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.PRM, in.Old = nil, nil }))
 			}
 			if !a.BySubgoals {
-				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.Subgoals, in.Invalid, in.Cut = nil, nil, nil }))
+				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.Subgoals, in.Invalid = nil, nil }))
+			}
+			if a.ReadsOpen == nil {
+				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.Open = nil }))
+			} else {
+				require.True(t, a.ReadsOpen(credittest.SomeOptions))
+				require.False(t, a.ReadsOpen(credittest.OtherOptions))
+				require.NotEqual(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.Open = make([]bool, len(in.Open)) }))
 			}
 			if a.Preferences == nil && !a.Promises {
 				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.Successes, in.Actions = nil, nil }))

@@ -153,7 +153,7 @@ func together(passes []Pass) (store.UpdateCounts, activities.Metrics) {
 			sum, most = sum+v, math.Max(most, v)
 		}
 		switch name {
-		case "actor/ratio_max":
+		case "actor/ratio_max", "actor/trajectory_kl":
 			metrics[name] = canon.Float(most)
 		case "actor/skipped", "actor/steps_left_out":
 			metrics[name] = canon.Float(sum)

@@ -43,6 +43,12 @@ func (c Credit) Values() int { return max(c.algorithm().Values, 1) }
 // BySubgoals reports whether the algorithm reads what the policy says of its subgoals.
 func (c Credit) BySubgoals() bool { return c.algorithm().BySubgoals }
 
+// ReadsOpen reports whether the algorithm reads which episodes a limit ended and the environment did not.
+func (c Credit) ReadsOpen() bool {
+	reads := c.algorithm().ReadsOpen
+	return reads != nil && reads(credit.Options(c))
+}
+
 // ReadsCriteria reports whether the algorithm reads criteria by turn, which only some rewards have.
 func (c Credit) ReadsCriteria() bool { return c.algorithm().ReadsCriteria }
 

@@ -276,7 +276,7 @@ func described() []*rule {
 		{path: "update.passes.clip_high", typ: typeNumber, span: span{low: 0, high: 10, openLow: true}, source: papersOfOrders(),
 			doc: "A correction, and the ratio that it is multiplied by, are 1 + clip_high at most. Default: 0.2."},
 		{path: "update.stop_kl", typ: typeNumber, span: span{low: 0, high: 1000, openLow: true}, source: "LOOP (arXiv 2502.01600): 20",
-			doc: "Ends an update after the first optimizer step in whose minibatch the mean of log π_old − log π over tokens is above this, in nats. Left out: every step is made."},
+			doc: "Ends an update before the first optimizer step in whose minibatch the mean over trajectories of the sum of log π_old − log π over their tokens is further from 0 than this, in nats. Left out: every step is made."},
 		{path: "update.aggregation", typ: typeString, value: "token_mean", enum: []string{"token_mean", "seq_mean_token_sum", "seq_mean_token_mean", "constant", "sum_constant", "turn_mean"}, source: fromVerl + " (loss_agg_mode)",
 			doc: "How the losses of tokens become the loss of a minibatch: the mean over all tokens, or the mean over rows of their sums, of their means, or of their sums divided by a constant (Dr. GRPO). sum_constant is the sum over rows instead of the mean, as verl had it earlier. turn_mean is the mean over rows of the sums over turns of the means over the turn's tokens (blockwise advantages)."},
 		{path: "update.divisor", typ: typeNumber, value: 0.0, span: between(0, 1e9), source: "Dr. GRPO (arXiv 2503.20783)",

@@ -217,6 +217,10 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"rollout":{"search":"beam"}`, `"rewards":[{"name":"length"}]`},
 		[]string{`"rollout":{"search":"beam"},"rewards":[{"name":"length"}]`},
 	},
+	"rollout.search credit.algorithm": {
+		[]string{hiperRun("bootstrap", "true", ""), hiperRun("bootstrap", "false", `,"search":"beam"`)},
+		[]string{hiperRun("bootstrap", "true", `,"search":"beam"`)},
+	},
 	"limits.score_rows update.micro_batch": {
 		[]string{`"update":{"micro_batch":3},"limits":{"score_rows":9}`},
 		[]string{`"update":{"micro_batch":3},"limits":{"score_rows":8}`},
@@ -603,4 +607,9 @@ func TestEverySizeLimit(t *testing.T) {
 // there are the documents that name no method that is not in the table.
 func there(documents []string) []string {
 	return slices.DeleteFunc(slices.Clone(documents), methodstest.Without)
+}
+
+// hiperRun is a run of hiper with an option of credit and other fields of the rollout.
+func hiperRun(option, value, rollout string) string {
+	return `"policy":{"from":"starter","starter":{"tokenizer":2}},"rollout":{"subgoals":true` + rollout + `},"credit":{"algorithm":"hiper","` + option + `":` + value + `}`
 }

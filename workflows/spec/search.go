@@ -229,4 +229,13 @@ var excludingRelations = []relation{
 				"one of the two: leave rollout.search out, or rewards"
 		},
 	},
+	{
+		paths: []string{"rollout.search", "credit.algorithm"},
+		doc: "rollout.search excludes credit.bootstrap: to see which episodes ended, they are played again from their beginnings, " +
+			"and a search's have none of their own.",
+		broken: func(t Train) (bool, string, string) {
+			return t.Rollout.Search != "" && t.Credit.ReadsOpen(), fmt.Sprintf("%s with credit.bootstrap of %s", strict.Quote(t.Rollout.Search), t.Credit.Algorithm),
+				"one of the two: leave rollout.search out, or credit.bootstrap"
+		},
+	},
 }

@@ -265,8 +265,8 @@ type Update struct {
 	Supervised Supervised `json:"supervised,omitzero"`
 	// Passes is zero in a run whose updates have one pass.
 	Passes Passes `json:"passes,omitzero"`
-	// StopKL ends an update after the first step whose distance from the old log-probs is above
-	// it; 0 is never.
+	// StopKL ends an update before the first step whose minibatch's trajectories are further from the old log-probs, in
+	// nats a trajectory; 0 is never.
 	StopKL float64 `json:"stop_kl,omitempty"`
 
 	Aggregation string  `json:"aggregation"`

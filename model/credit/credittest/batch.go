@@ -81,15 +81,15 @@ func batch(t *testing.T) credit.Input {
 			{}, {{true, true, true}},
 		},
 		CriteriaWeights: []float64{0.5, 0.25, 2}, CriteriaAfter: []int{-1, 0, -1},
-		Cut: []bool{false, false, false, false, false, true, false, true},
-		// In the middle of its turn, at its end, twice in a row, without a subgoal; kept, changed without a
+		Open: []bool{false, false, false, false, false, true, false, true},
+		// In the middle of its turn, at its end, twice in a row, without a subgoal, without an answer; kept, changed without a
 		// switch, and switched.
 		Subgoals: [][]credit.Subgoal{
 			{
 				{Choice: At(1, 2), Goal: At(2, 3), Action: At(3, 5), Switches: true, Text: "a"},
 				{Choice: At(6, 7), Action: At(7, 8), Text: "a"},
 			},
-			{{Choice: At(0, 1), Goal: At(1, 2), Text: "b"}, {Action: At(2, 3), Text: "c"}},
+			{{Choice: At(0, 1), Goal: At(1, 2), Text: "b"}, {Goal: At(2, 3), Action: At(2, 3), Text: "c"}},
 			{{Action: At(1, 2), Text: "d"}, {Choice: At(3, 4), Goal: At(4, 5), Action: At(5, 6), Switches: true, Text: "e"}},
 			{{Goal: At(1, 2), Action: At(2, 3), Switches: true, Text: "f"}},
 			{{Action: At(1, 2), Text: "g"}, {Choice: At(3, 4), Text: "g"}, {Goal: At(5, 6), Switches: true, Text: "h"}},
@@ -148,12 +148,12 @@ _ 0 _ _ _ 1
 _
 _ .5 _`, notRead)
 	low, _ := Figures(t, `
-_ _ _ .5 _ _ .25 _ _
+_ _ _ .5 _ _ _ .25 _
 _ 1 -.5 _
 _ .5 _ _ _ .75
 _ _ .25
 _ .5 _ .25 _ -.25
-0 _ .5 _
+0 _ _ .5
 _
 _ 1.5 _`, notRead)
 	choice, _ := Figures(t, `

@@ -113,13 +113,13 @@ func Rollout(t *testing.T, o credit.Options) credit.Input {
 			prm[row], old[row] = append(prm[row], -float64(1+(row+t)%3)), append(old[row], -float64(1+(row*t)%4))
 		}
 	}
-	subgoals, invalid, cut := make([][]credit.Subgoal, len(e.Returns)), make([][]bool, len(e.Returns)), make([]bool, len(e.Returns))
+	subgoals, invalid, open := make([][]credit.Subgoal, len(e.Returns)), make([][]bool, len(e.Returns)), make([]bool, len(e.Returns))
 	for row, turns := range e.Turns {
-		cut[row] = row%3 == 1
+		open[row] = row%3 == 1
 		for k, s := range turns {
 			middle := (s.From + s.To) / 2
 			subgoals[row] = append(subgoals[row], credit.Subgoal{
-				Choice: credit.Span{From: s.From, To: min(s.From+1, middle)}, Goal: credit.Span{From: min(s.From+1, middle), To: middle},
+				Choice: credit.Span{From: s.From, To: min(s.From+1, middle)}, Goal: credit.Span{From: min(s.From+1, s.To-1), To: min(s.From+2, s.To)},
 				Action: credit.Span{From: middle, To: s.To}, Switches: (row+k)%3 == 0, Text: strconv.Itoa((row + k) % 2),
 			})
 			invalid[row] = append(invalid[row], (row+k)%4 == 0)
@@ -133,7 +133,7 @@ func Rollout(t *testing.T, o credit.Options) credit.Input {
 	}
 	return credit.Input{
 		Criteria: criteria, CriteriaWeights: []float64{0.5, 0.3, 0.2}, CriteriaAfter: []int{-1, 0, -1},
-		Subgoals: subgoals, Invalid: invalid, Cut: cut, Successes: successes, Actions: actions, PRM: prm, Old: old,
+		Subgoals: subgoals, Invalid: invalid, Open: open, Successes: successes, Actions: actions, PRM: prm, Old: old,
 		Trees: trees, Branches: branches, Parts: parts, PartWeights: []float64{1, 0.3}, Entropies: entropies,
 		Returns: e.Returns, Rewards: e.Rewards, Tokens: tokens, Values: e.Values, Groups: e.Groups, Keys: e.Keys,
 		Agents: slices.Clone(e.Keys), Starts: e.Starts, Turns: e.Turns, Lengths: e.Lengths, Mask: e.Mask, Past: past,

@@ -16,23 +16,25 @@ var (
 	}
 	keepReward = option.Option{
 		Section: option.Credit, Name: "keep_reward", Low: -1000, High: 1000, Source: "HiPER; its ALFWorld: −0.3",
-		Doc: "Added to the reward of each turn that keeps its subgoal (%s).",
+		Doc: "Added to the reward of each turn that does not switch, the first too (%s).",
 	}
 	keepShared = option.Option{
 		Section: option.Credit, Name: "keep_shared", Switch: true, Source: "HiPER; its WebShop: true, with −3.5",
-		Doc: "Multiplies `credit.keep_reward` by the trajectory's share of such turns and divides it among them (%s).",
+		Doc: "Multiplies `credit.keep_reward` by the trajectory's share of such turns and divides it among them; " +
+			"a trajectory of one turn has none (%s).",
 	}
 	changedReward = option.Option{
 		Section: option.Credit, Name: "changed_reward", Low: -1000, High: 1000, Source: "HiPER; its code: −0.3",
-		Doc: "Added where a turn keeps its subgoal and writes another (%s).",
+		Doc: "Added where a turn keeps its subgoal and writes another than the turn before (%s).",
 	}
 	invalidPenalty = option.Option{
 		Section: option.Credit, Name: "invalid_penalty", High: 1000, Source: "HiPER; its code: 0.1",
-		Doc: "Subtracted from the reward of a turn without a legal action (%s).",
+		Doc: "Subtracted from the reward of a turn without a legal action, without KEEP or SWITCH, or without a subgoal (%s).",
 	}
 	bootstrap = option.Option{
 		Section: option.Credit, Name: "bootstrap", Switch: true, Source: "HiPER; its ALFWorld: true",
-		Doc: "A trajectory that a limit of tokens ended continues with the critic's last value (%s).",
+		Doc: "A trajectory that a limit of turns, actions or context ended, and not its environment, continues with the critic's " +
+			"last value (%s).",
 	}
 )
 
@@ -41,9 +43,10 @@ var Entry = credit.Algorithm{
 	Name: "hiper", By: "the choice of a subgoal, the subgoal and the action apart (HiPER)",
 	Formula: "A^h of segments under one subgoal, A^l of turns inside of one, A^c of the choice to switch; each standardised over the batch", Paper: "HiPER, arXiv 2602.16165", File: "hiper/hiper.go",
 	Critic: true, Values: hiperValues, BySubgoals: true,
-	Reads:  []string{"turn_gamma", "turn_lambda", "whiten"},
-	Own:    []option.Option{segmentLambda, keepReward, keepShared, changedReward, invalidPenalty, bootstrap},
-	Learns: learnsSubgoals, Compute: bySubgoals,
+	Reads:     []string{"turn_gamma", "turn_lambda", "whiten"},
+	Own:       []option.Option{segmentLambda, keepReward, keepShared, changedReward, invalidPenalty, bootstrap},
+	ReadsOpen: func(o credit.Options) bool { return bootstrap.On(o.Own) },
+	Learns:    learnsSubgoals, Compute: bySubgoals,
 }
 
 // The numbers that HiPER's critic has for a token, in their order: what it expects of a segment, of
@@ -55,14 +58,21 @@ const (
 	hiperValues
 )
 
-// places are the tokens at which a turn's three values are read. V^l is read after the subgoal.
+// places are the tokens at which a turn's three values are read. V^l is read after the subgoal; if no token of the
+// turn follows one, after the switch; and else at the first.
 func places(g credit.Subgoal, turn credit.Span) [hiperValues]int {
 	low := turn.From
-	if g.Goal.To > g.Goal.From {
-		low = min(g.Goal.To, turn.To-1)
+	for _, said := range []credit.Span{g.Goal, g.Choice} {
+		if wrote(said) && said.To < turn.To {
+			low = said.To
+			break
+		}
 	}
 	return [hiperValues]int{hiperHigh: turn.From, hiperLow: low, hiperChoice: turn.From}
 }
+
+// wrote says whether a turn has what stands in the span.
+func wrote(s credit.Span) bool { return s.To > s.From }
 
 // begins says whether turn k of a row begins a segment.
 func begins(goals []credit.Subgoal, k int) bool { return k == 0 || goals[k].Switches }
@@ -85,13 +95,17 @@ func learnsSubgoals(in credit.Input, _ credit.Options) [][]bool {
 
 // bySubgoals is HiPER on the rows of an update: rewards are shaped, A^h is at the tokens of subgoals
 // with which segments begin, A^l at those of actions and A^c at those that keep or switch. With
-// Whiten each of the three has mean 0 and deviation 1 over the turns of the batch that have it.
+// Whiten each of the three has mean 0 and deviation 1 over the turns of the batch that have tokens for it.
 // Targets are the advantages before that plus the values, each at its place.
 func bySubgoals(in credit.Input, o credit.Options) (advantages, returns [][]float64, err error) {
 	if len(in.Subgoals) != len(in.Turns) || len(in.Values) != len(in.Turns) || len(in.Rewards) != len(in.Turns) ||
-		len(in.Invalid) != len(in.Turns) || len(in.Cut) != len(in.Turns) {
-		return nil, nil, fmt.Errorf("%w: turns of %d rows, subgoals of %d, values of %d, rewards of %d, invalid turns of %d, cuts of %d",
-			credit.ErrInput, len(in.Turns), len(in.Subgoals), len(in.Values), len(in.Rewards), len(in.Invalid), len(in.Cut))
+		len(in.Invalid) != len(in.Turns) {
+		return nil, nil, fmt.Errorf("%w: turns of %d rows, subgoals of %d, values of %d, rewards of %d, invalid turns of %d",
+			credit.ErrInput, len(in.Turns), len(in.Subgoals), len(in.Values), len(in.Rewards), len(in.Invalid))
+	}
+	continues := bootstrap.On(o.Own)
+	if continues && len(in.Open) != len(in.Turns) {
+		return nil, nil, fmt.Errorf("%w: turns of %d rows, and %d say whether they are open", credit.ErrInput, len(in.Turns), len(in.Open))
 	}
 	type spot struct {
 		row int
@@ -104,7 +118,7 @@ func bySubgoals(in credit.Input, o credit.Options) (advantages, returns [][]floa
 		if len(goals) != len(turns) || len(values) != hiperValues*in.Lengths[row] {
 			return nil, nil, fmt.Errorf("%w: row %d has %d turns with %d subgoals, %d tokens with %d values", credit.ErrInput, row, len(turns), len(goals), in.Lengths[row], len(values))
 		}
-		t := HiPERTurns{Ended: !in.Cut[row]}
+		t := HiPERTurns{Ended: !continues || !in.Open[row]}
 		var keeps, changed []bool
 		for k, turn := range turns {
 			at := places(goals[k], turn)
@@ -112,7 +126,8 @@ func bySubgoals(in credit.Input, o credit.Options) (advantages, returns [][]floa
 			t.High = append(t.High, values[hiperValues*at[hiperHigh]+hiperHigh])
 			t.Low = append(t.Low, values[hiperValues*at[hiperLow]+hiperLow])
 			t.Choice = append(t.Choice, values[hiperValues*at[hiperChoice]+hiperChoice])
-			keeps, changed = append(keeps, !begins(goals, k)), append(changed, k > 0 && goals[k].Text != goals[k-1].Text)
+			keeps = append(keeps, !goals[k].Switches)
+			changed = append(changed, k > 0 && wrote(goals[k].Goal) && wrote(goals[k-1].Goal) && goals[k].Text != goals[k-1].Text)
 		}
 		if t.Rewards, err = HiPERShape(in.Rewards[row], keeps, changed, in.Invalid[row], HiPERShaping{
 			Keep: keepReward.Number(o.Own), Shared: keepShared.On(o.Own), Changed: changedReward.Number(o.Own),
@@ -121,7 +136,7 @@ func bySubgoals(in credit.Input, o credit.Options) (advantages, returns [][]floa
 			return nil, nil, err
 		}
 		a, err := HiPER(t, HiPEROptions{
-			Gamma: o.TurnGamma, TurnLambda: o.TurnLambda, SegmentLambda: segmentLambda.Number(o.Own), Bootstrap: bootstrap.On(o.Own),
+			Gamma: o.TurnGamma, TurnLambda: o.TurnLambda, SegmentLambda: segmentLambda.Number(o.Own), Bootstrap: continues,
 		})
 		if err != nil {
 			return nil, nil, fmt.Errorf("row %d: %w", row, err)
@@ -129,7 +144,9 @@ func bySubgoals(in credit.Input, o credit.Options) (advantages, returns [][]floa
 		targets := make([]float64, hiperValues*in.Lengths[row])
 		add := func(kind, k int, advantage, value float64, at credit.Span) {
 			targets[hiperValues*places(goals[k], turns[k])[kind]+kind] = advantage + value
-			spots[kind], kinds[kind] = append(spots[kind], spot{row, at}), append(kinds[kind], advantage)
+			if wrote(at) {
+				spots[kind], kinds[kind] = append(spots[kind], spot{row, at}), append(kinds[kind], advantage)
+			}
 		}
 		for j, s := range a.Segments {
 			add(hiperHigh, s[0], a.High[j], t.High[s[0]], goals[s[0]].Goal)
@@ -161,7 +178,7 @@ type HiPEROptions struct {
 	Gamma float64
 	// TurnLambda is λ of the turns inside a segment (1), SegmentLambda that of segments (0.95).
 	TurnLambda, SegmentLambda float64
-	// Bootstrap says that a trajectory that was cut continues with its last own value. Otherwise,
+	// Bootstrap says that a trajectory that did not end continues with its last own value. Otherwise,
 	// and if it ended, nothing follows.
 	Bootstrap bool
 }
@@ -176,7 +193,7 @@ type HiPERTurns struct {
 	// Low is the critic's value after the subgoal was written, Choice before the turn began,
 	// and High what the critic expects of a segment: it is read at first turns of segments.
 	Low, High, Choice []float64
-	// Ended is false if the trajectory was cut.
+	// Ended is false if a limit stopped the trajectory.
 	Ended bool
 }
 
@@ -201,7 +218,7 @@ type HiPERAdvantages struct {
 //	A^h_s = Σ_k γ^{k−s}·r_k + γ^d·x − V^h_s + γ^d·λ_segment·A^h of the next segment
 //	A^c_k = G_k − V^c_k, G_k = r_k + γ·G_{k+1}, with x for G_{e+1}
 //
-// where a cut trajectory that bootstraps has V^l of its last turn as x for A^l, and V^h of its last
+// where a stopped trajectory that bootstraps has V^l of its last turn as x for A^l, and V^h of its last
 // segment for the two others.
 //
 // The paper's advantage of a switch is (q − β)(V^h − V^l), β the probability of switching: the code
@@ -296,42 +313,38 @@ func HiPERScale(advantages []float64) ([]float64, error) {
 
 // HiPERShaping are what HiPER adds to rewards.
 type HiPERShaping struct {
-	// Keep is added to every turn that keeps its subgoal (authors, ALFWorld: −0.3).
+	// Keep is added to every turn that does not switch (authors, ALFWorld: −0.3).
 	Keep float64
 	// Shared says that Keep is instead multiplied by the trajectory's share of such turns, and
-	// divided among them (WebShop: −3.5).
+	// divided among them (WebShop: −3.5). A trajectory of one turn has none.
 	Shared bool
 	// Changed is added where a turn keeps its subgoal and writes another (−0.3).
 	Changed float64
-	// Invalid is subtracted from a turn whose action is not valid (0.1).
+	// Invalid is subtracted from a turn that is not valid (0.1).
 	Invalid float64
 }
 
 // HiPERShape shapes the rewards of one trajectory before HiPER reads them. All slices are
-// [turns]; keeps is true where the policy kept its subgoal, changed where what it wrote as subgoal
-// differs from the turn before, and invalid where the action was not valid. The first turn
-// keeps nothing. Errors are of kind ErrInput.
+// [turns]; keeps is true where the policy did not switch, changed where what it wrote as subgoal
+// differs from the turn before, and invalid where the turn was not valid. The first turn changes nothing.
+// Errors are of kind ErrInput.
 func HiPERShape(rewards []float64, keeps, changed, invalid []bool, s HiPERShaping) ([]float64, error) {
 	turns := len(rewards)
 	if len(keeps) != turns || len(changed) != turns || len(invalid) != turns {
 		return nil, fmt.Errorf("%w: %d rewards, %d keeps, %d changes and %d invalid actions", credit.ErrInput, turns, len(keeps), len(changed), len(invalid))
 	}
-	kept := 0
-	for k, keep := range keeps {
-		if keep && k > 0 {
-			kept++
-		}
-	}
 	each := s.Keep
-	if s.Shared && kept > 0 {
-		// Keep · (kept/turns) / kept
-		each = s.Keep / float64(turns)
+	switch {
+	case s.Shared && turns > 1:
+		each = s.Keep / float64(turns) // Keep · (kept/turns) / kept
+	case s.Shared:
+		each = 0
 	}
 	out := append([]float64(nil), rewards...)
 	for k := range out {
-		if keeps[k] && k > 0 {
+		if keeps[k] {
 			out[k] += each
-			if changed[k] {
+			if changed[k] && k > 0 {
 				out[k] += s.Changed
 			}
 		}

@@ -165,12 +165,18 @@ func TestHiPERShape(t *testing.T) {
 	keeps, changed, invalid := []bool{true, true, false, true}, []bool{true, true, true, false}, []bool{true, false, false, true}
 	got, err := HiPERShape(rewards, keeps, changed, invalid, HiPERShaping{Keep: -.5, Changed: -.25, Invalid: .125})
 	require.NoError(t, err)
-	require.Equal(t, []float64{.875, 1.25, 3, 3.375}, got)
+	require.Equal(t, []float64{.375, 1.25, 3, 3.375}, got)
 	require.Equal(t, []float64{1, 2, 3, 4}, rewards)
-	// Half of the turns keep: −2 · ½, divided among two.
+	// Three of four turns keep: −2 · ¾, divided among three.
 	got, err = HiPERShape(rewards, keeps, make([]bool, 4), make([]bool, 4), HiPERShaping{Keep: -2, Shared: true})
 	require.NoError(t, err)
-	require.Equal(t, []float64{1, 1.5, 3, 3.5}, got)
+	require.Equal(t, []float64{.5, 1.5, 3, 3.5}, got)
+	// A trajectory of one turn: the authors' code divides nothing among it, and has the fixed penalty.
+	for shared, want := range map[bool]float64{true: 1, false: -1} {
+		got, err = HiPERShape(rewards[:1], keeps[:1], changed[:1], make([]bool, 1), HiPERShaping{Keep: -2, Shared: shared, Changed: -4})
+		require.NoError(t, err)
+		require.Equal(t, []float64{want}, got)
+	}
 }
 
 func TestErrors(t *testing.T) {

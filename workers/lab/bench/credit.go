@@ -120,7 +120,7 @@ func (r *rollout) addRead() {
 				Action: credit.Span{From: s.From + 9, To: s.To}, Switches: (row+k)%2 == 0,
 			})
 		}
-		r.Subgoals, r.Invalid, r.Cut = append(r.Subgoals, goals), append(r.Invalid, make([]bool, len(goals))), append(r.Cut, false)
+		r.Subgoals, r.Invalid = append(r.Subgoals, goals), append(r.Invalid, make([]bool, len(goals)))
 	}
 	for row := range r.Rewards {
 		r.Trees, r.Branches = append(r.Trees, row/3), append(r.Branches, row%3 > 0)

@@ -170,7 +170,7 @@ func (b *Batch) add(e episode, group int) {
 		goals = append(goals, credit.Subgoal{Action: e.spans[k]})
 	}
 	b.Groups, b.Successes, b.Parts = append(b.Groups, group), append(b.Successes, success), append(b.Parts, parts)
-	b.Subgoals, b.Invalid, b.Cut = append(b.Subgoals, goals), append(b.Invalid, make([]bool, len(goals))), append(b.Cut, false)
+	b.Subgoals, b.Invalid = append(b.Subgoals, goals), append(b.Invalid, make([]bool, len(goals)))
 	b.Rewards, b.Values, b.Entropies = append(b.Rewards, e.rewards), append(b.Values, e.values), append(b.Entropies, e.entropies)
 	b.Keys, b.Agents, b.Outcomes = append(b.Keys, e.keys), append(b.Agents, e.agents), append(b.Outcomes, e.outcomes)
 	b.Starts = append(b.Starts, strconv.Itoa(e.of))
