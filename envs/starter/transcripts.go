@@ -196,17 +196,11 @@ func (w *writer) copies() bool {
 	return free && w.p.Tools != nil
 }
 
-// call is a call that a tool suggests, at random in half of the turns, and in three of four where answers are copied; "" for
-// none. The last turn has none, since nobody would read the answer.
+// call is a call that a tool suggests, at random; "" for none. Half of the turns have one. Where answers are copied the first
+// turn always has one, since there is nothing to copy yet: a policy that answered in it would learn to guess before it has
+// learned to read. The last turn has none, since nobody would read the answer.
 func (w *writer) call(episode envs.Episode, turn int) string {
-	if w.p.Tools == nil || turn >= w.turns {
-		return ""
-	}
-	one := 2 // one turn of so many has no call
-	if w.copies() {
-		one = 4
-	}
-	if w.r.IntN(one) == 0 {
+	if w.p.Tools == nil || turn >= w.turns || !(turn == 1 && w.copies()) && w.r.IntN(2) == 0 {
 		return ""
 	}
 	suggested := w.p.Tools.Suggestions(episode.Observation() + "\n" + w.answered)
@@ -220,12 +214,16 @@ func (w *writer) call(episode envs.Episode, turn int) string {
 const answerWords = 3
 
 // copied is a phrase that tools have answered, at random among those that the environment takes for an action; "" if there is
-// none.
+// none. In half of the cases it is one word, as most answers are.
 func (w *writer) copied(episode envs.Episode) string {
 	if !w.copies() {
 		return ""
 	}
-	read := slices.DeleteFunc(envs.Phrases(w.answered, answerWords), func(phrase string) bool {
+	most := 1
+	for most < answerWords && w.r.IntN(2) == 0 {
+		most++
+	}
+	read := slices.DeleteFunc(envs.Phrases(w.answered, most), func(phrase string) bool {
 		_, ok := episode.Legal(phrase)
 		return !ok
 	})
