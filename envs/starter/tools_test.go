@@ -36,7 +36,6 @@ func TestTranscriptsCopy(t *testing.T) {
 	asked := regexp.MustCompile(`\n([^\n]*\?)\nReply`)
 	questions, lengths := map[string]bool{}, map[int]int{}
 	searches, copied, right := 0, 0, 0
-	titles := map[string]bool{} // of other documents
 	for _, row := range rows {
 		text := tok.Decode(row.IDs)
 		question := asked.FindStringSubmatch(text)[1]
@@ -49,11 +48,8 @@ func TestTranscriptsCopy(t *testing.T) {
 				require.Empty(t, c.Wrong)
 				query, ok := calls.Text(c.Arguments, "query")
 				require.True(t, ok)
-				if strings.Contains(read, query) {
-					lengths[len(strings.Fields(query))]++
-				} else {
-					titles[query] = true
-				}
+				require.Contains(t, read, query)
+				lengths[len(strings.Fields(query))]++
 				answer, err := p.Tools.Answer(tok, c)
 				require.NoError(t, err)
 				read, searches = question+"\n"+answer.Text, searches+1
@@ -75,7 +71,6 @@ func TestTranscriptsCopy(t *testing.T) {
 		require.Greater(t, lengths[words], len(rows)/10, "queries of %d words", words)
 	}
 	require.Greater(t, searches, len(rows))
-	require.Greater(t, len(titles), 40, "of 162 documents")
 	require.Equal(t, len(rows), copied)
 	require.Less(t, right, len(rows)/10, "what is copied is left to chance")
 }

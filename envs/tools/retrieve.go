@@ -1,11 +1,8 @@
 package tools
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"regexp"
 	"strings"
 	"unicode"
@@ -165,30 +162,15 @@ func firstWords(text string, words int) string {
 	return strings.TrimRightFunc(text[:end], unicode.IsSpace) + " …"
 }
 
-// suggestedWords is the most words of a suggested query, and phrasesATitle is how many of them there are for each title.
-const (
-	suggestedWords = 6
-	phrasesATitle  = 4
-)
+// suggestedWords is the most words of a suggested query.
+const suggestedWords = 6
 
 // Suggest implements envs.Suggesting: each phrase of up to six words that was read. A policy that writes them learns to copy:
-// after its first word, each next one of a query follows from what was read. For each four of them there is the title of some
-// document, which follows from what was read by chance alone. Without them a policy would read no document that training
-// questions do not lead to, and a small one never learns to write a name that it has not written before.
+// after its first word, each next one of a query follows from what was read.
 func (r *Retrieve) Suggest(read string) []json.RawMessage {
-	phrases := envs.Phrases(read, suggestedWords)
-	out := make([]json.RawMessage, 0, len(phrases)+len(phrases)/phrasesATitle)
-	digest := sha256.Sum256([]byte(read))
-	chance := rand.New(rand.NewPCG(binary.BigEndian.Uint64(digest[:8]), binary.BigEndian.Uint64(digest[8:16])))
-	for i, phrase := range phrases {
+	var out []json.RawMessage
+	for _, phrase := range envs.Phrases(read, suggestedWords) {
 		out = append(out, calls.OfText(query, phrase))
-		if i%phrasesATitle != 0 {
-			continue
-		}
-		words := strings.Fields(r.corpus.documents[chance.IntN(len(r.corpus.documents))].Title)
-		if len(words) > 0 {
-			out = append(out, calls.OfText(query, strings.Join(words[:min(suggestedWords, len(words))], " ")))
-		}
 	}
 	return out
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -159,28 +158,9 @@ func TestRetrieveSuggests(t *testing.T) {
 		}
 		return out
 	}
-	phrases := []string{"Who", "Who is", "Who is Ada", "is", "is Ada", "Ada", "a<b"}
-	suggested := texts(tool.Suggest("Who is Ada's?\n(a<b)"))
-	require.Equal(t, suggested, texts(tool.Suggest("Who is Ada's?\n(a<b)")))
-	require.Subset(t, suggested, phrases)
-	titles := slices.DeleteFunc(slices.Clone(suggested), func(text string) bool { return slices.Contains(phrases, text) })
-	require.LessOrEqual(t, len(titles), 2, "one for each four phrases, but for documents without a title")
+	require.Equal(t, []string{"Who", "Who is", "Who is Ada", "is", "is Ada", "Ada", "a<b"}, texts(tool.Suggest("Who is Ada's?\n(a<b)")))
+	require.Len(t, texts(tool.Suggest("one two three four five six seven")), 6+6+5+4+3+2+1)
 	require.Empty(t, tool.Suggest(" . "))
-
-	// All documents are searched for sooner or later.
-	tool = mustRetrieve(t, nil, worldly{documents: generated(20)})
-	seen := map[string]bool{}
-	for n := range 200 {
-		read := fmt.Sprintf("one two three four five six %d", n)
-		suggested := texts(tool.Suggest(read))
-		require.Len(t, suggested, 6+6+5+4+3+2+1+7)
-		for _, text := range suggested {
-			if !strings.Contains(read, text) {
-				seen[text] = true
-			}
-		}
-	}
-	require.Len(t, seen, 20)
 }
 
 // Tools that are made at the same time share a corpus and its index, and the oldest corpora are forgotten.
