@@ -63,17 +63,30 @@ type Suggesting interface {
 	Suggest(read string) []json.RawMessage
 }
 
-// Words are the words of a text without the marks around them.
-func Words(text string) []string {
+// Phrases are the texts of 1 to most words that follow each other on a line of a text, as they stand there, without the marks
+// around them: each in its place, so that a text that stands twice is there twice. All that begin with a word stand
+// together, the shortest first.
+func Phrases(text string, most int) []string {
 	var out []string
-	for _, word := range strings.Fields(text) {
-		word = strings.TrimSuffix(strings.Trim(word, ".,;:?!()[]<>\"'"), "'s")
-		if word != "" {
-			out = append(out, word)
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		for first := range words {
+			for end := first + 1; end <= min(first+most, len(words)); end++ {
+				if strings.Trim(words[first], marks) == "" || strings.Trim(words[end-1], marks) == "" {
+					continue // the same without the marks is there
+				}
+				phrase := strings.TrimSuffix(strings.Trim(strings.Join(words[first:end], " "), marks), "'s")
+				if phrase != "" {
+					out = append(out, phrase)
+				}
+			}
 		}
 	}
 	return out
 }
+
+// marks stand around words.
+const marks = ".,;:?!()[]<>\"'"
 
 // ToolEntry is a kind of tool.
 type ToolEntry struct {

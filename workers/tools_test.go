@@ -51,7 +51,7 @@ func (sayer) Describe() chat.Tool {
 func (sayer) Call(json.RawMessage) envs.ToolAnswer { panic("an outside tool") }
 
 func (sayer) Suggest(read string) (out []json.RawMessage) {
-	for _, word := range envs.Words(read) {
+	for _, word := range envs.Phrases(read, 1) {
 		out = append(out, calls.OfText("word", word))
 	}
 	return out

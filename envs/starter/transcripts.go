@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/reprise-rl/reprise/envs"
@@ -102,7 +103,7 @@ func Transcripts(tok *tokenizer.Tokenizer, env envs.Environment, p envs.Protocol
 		if o.shown(number+1) > shown {
 			err = w.demonstrate(rowAddr)
 		} else {
-			err = w.improvise(int((number - shown) % int64(count)))
+			err = w.improvise(rowAddr, int((number-shown)%int64(count)))
 		}
 		if err != nil {
 			return fail(fmt.Errorf("row %d: %w", row, err))
@@ -152,13 +153,23 @@ type writer struct {
 	out      Transcript
 }
 
-// improvise writes random play of a combination.
-func (w *writer) improvise(index int) error {
+// improvise writes random play of a combination. Where tools answer what can be an action, it is that of a fresh instance, so
+// that what is copied is many things.
+func (w *writer) improvise(row draw.Address, index int) error {
 	begin := func() envs.Episode {
 		episode, _ := combination(w.env, index)
 		return episode
 	}
 	_, first := combination(w.env, index)
+	if w.copies() {
+		instance, chance := row, row
+		instance.Purpose = row.Purpose.With(draw.Instance)
+		chance.Purpose = row.Purpose.With(draw.Chance)
+		if choices := w.env.Reset(instance, chance).Choices(); len(choices) > 0 {
+			begin = func() envs.Episode { return w.env.Reset(instance, chance) }
+			first = choices[w.r.IntN(len(choices))]
+		}
+	}
 	return w.write(begin, func(episode envs.Episode, turn, left int) []string {
 		if call := w.call(episode, turn); call != "" {
 			return []string{call}
@@ -168,8 +179,8 @@ func (w *writer) improvise(index int) error {
 		if turn > 1 && w.p.Tools == nil {
 			action = choices[w.r.IntN(len(choices))]
 		}
-		if word := w.word(w.env, episode); word != "" {
-			action = word
+		if phrase := w.copied(episode); phrase != "" {
+			action = phrase
 		}
 		actions := []string{action}
 		for most := min(w.env.MaxActionsPerTurn(), left); len(actions) < most && w.r.IntN(2) == 0; {
@@ -179,10 +190,17 @@ func (w *writer) improvise(index int) error {
 	})
 }
 
-// call is a call that a tool suggests, at random in half of the turns; "" for none. The last turn has none, since nobody
-// would read the answer.
+// copies says that what tools answer can be an action.
+func (w *writer) copies() bool {
+	_, free := w.env.(envs.FreeForm)
+	return free && w.p.Tools != nil
+}
+
+// call is a call that a tool suggests, at random; "" for none. Half of the turns have one. Where answers are copied the first
+// turn always has one, since there is nothing to copy yet: a policy that answered in it would learn to guess before it has
+// learned to read. The last turn has none, since nobody would read the answer.
 func (w *writer) call(episode envs.Episode, turn int) string {
-	if w.p.Tools == nil || turn >= w.turns || w.r.IntN(2) == 0 {
+	if w.p.Tools == nil || turn >= w.turns || !(turn == 1 && w.copies()) && w.r.IntN(2) == 0 {
 		return ""
 	}
 	suggested := w.p.Tools.Suggestions(episode.Observation() + "\n" + w.answered)
@@ -192,17 +210,27 @@ func (w *writer) call(episode envs.Episode, turn int) string {
 	return suggested[w.r.IntN(len(suggested))].Action()
 }
 
-// word is a word that tools have answered, at random, if the environment takes it for an action; otherwise "".
-func (w *writer) word(env envs.Environment, episode envs.Episode) string {
-	read := envs.Words(w.answered)
-	if _, free := env.(envs.FreeForm); !free || len(read) == 0 {
+// answerWords is the most words of an answer that is copied from what tools have answered.
+const answerWords = 3
+
+// copied is a phrase that tools have answered, at random among those that the environment takes for an action; "" if there is
+// none. In half of the cases it is one word, as most answers are.
+func (w *writer) copied(episode envs.Episode) string {
+	if !w.copies() {
 		return ""
 	}
-	word := read[w.r.IntN(len(read))]
-	if _, ok := episode.Legal(word); !ok {
+	most := 1
+	for most < answerWords && w.r.IntN(2) == 0 {
+		most++
+	}
+	read := slices.DeleteFunc(envs.Phrases(w.answered, most), func(phrase string) bool {
+		_, ok := episode.Legal(phrase)
+		return !ok
+	})
+	if len(read) == 0 {
 		return ""
 	}
-	return word
+	return read[w.r.IntN(len(read))]
 }
 
 // said is a reply of these actions, calls among them.

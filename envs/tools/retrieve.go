@@ -162,11 +162,15 @@ func firstWords(text string, words int) string {
 	return strings.TrimRightFunc(text[:end], unicode.IsSpace) + " …"
 }
 
-// Suggest implements envs.Suggesting: each word that was read.
+// suggestedWords is the most words of a suggested query.
+const suggestedWords = 6
+
+// Suggest implements envs.Suggesting: each phrase of up to six words that was read. A policy that writes them learns to copy:
+// after its first word, each next one of a query follows from what was read.
 func (r *Retrieve) Suggest(read string) []json.RawMessage {
 	var out []json.RawMessage
-	for _, word := range envs.Words(read) {
-		out = append(out, calls.OfText(query, word))
+	for _, phrase := range envs.Phrases(read, suggestedWords) {
+		out = append(out, calls.OfText(query, phrase))
 	}
 	return out
 }

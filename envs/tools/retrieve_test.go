@@ -158,7 +158,8 @@ func TestRetrieveSuggests(t *testing.T) {
 		}
 		return out
 	}
-	require.Equal(t, []string{"Who", "is", "Ada", "a<b"}, texts(tool.Suggest("Who is Ada's? (a<b)")))
+	require.Equal(t, []string{"Who", "Who is", "Who is Ada", "is", "is Ada", "Ada", "a<b"}, texts(tool.Suggest("Who is Ada's?\n(a<b)")))
+	require.Len(t, texts(tool.Suggest("one two three four five six seven")), 6+6+5+4+3+2+1)
 	require.Empty(t, tool.Suggest(" . "))
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // With is a preset with some fields replaced; an object's fields are
-// replaced one by one.
+// replaced one by one, and nil leaves a field out.
 func With(preset string, fields map[string]any) ([]byte, error) {
 	raw, err := Read(preset)
 	if err != nil {
@@ -17,7 +17,19 @@ func With(preset string, fields map[string]any) ([]byte, error) {
 		return nil, fmt.Errorf("preset %s: %w", preset, err)
 	}
 	Replace(doc, fields)
+	leaveOut(doc)
 	return json.Marshal(doc)
+}
+
+// leaveOut removes the fields that are nil.
+func leaveOut(doc map[string]any) {
+	for name, value := range doc {
+		if inner, ok := value.(map[string]any); ok {
+			leaveOut(inner)
+		} else if value == nil {
+			delete(doc, name)
+		}
+	}
 }
 
 // Replace replaces fields of a document, the fields of an object one by one.

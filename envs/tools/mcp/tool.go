@@ -103,15 +103,18 @@ type one struct {
 func (o one) Describe() chat.Tool                  { return o.told }
 func (o one) Call(json.RawMessage) envs.ToolAnswer { panic("mcp: a server answers its tools") }
 
-// Suggest implements envs.Suggesting: each word that was read, for a tool that takes one text; no calls for others.
+// suggestedWords is the most words of a suggested text.
+const suggestedWords = 6
+
+// Suggest implements envs.Suggesting: each phrase of up to six words that was read, for a tool that takes one text; no calls for others.
 func (o one) Suggest(read string) []json.RawMessage {
 	name, ok := calls.TextArgument(o.told)
 	if !ok {
 		return nil
 	}
 	var out []json.RawMessage
-	for _, word := range envs.Words(read) {
-		out = append(out, calls.OfText(name, word))
+	for _, phrase := range envs.Phrases(read, suggestedWords) {
+		out = append(out, calls.OfText(name, phrase))
 	}
 	return out
 }

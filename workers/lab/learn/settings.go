@@ -49,11 +49,25 @@ var tasks = []Setting{
 	{Name: "frozenlake", Preset: "frozenlake-learn", Rises: 3, What: "rises by 3 standard errors"},
 	{Name: "sokoban", Preset: "sokoban-learn", Rises: 3, What: "rises by 3 standard errors"},
 	{Name: "webshop-starter", Preset: "webshop-starter", Rises: 3, Reaches: 1. / 3, What: "rises by 3 standard errors, to a third of the way from random to best play"},
+	{Name: "lookup-starter", Preset: "lookup-starter", What: "nothing: it has not been measured yet"},
+	{Name: "lookup-starter-alone", Preset: "lookup-starter", Fields: alone, What: "nothing: the same without the tool, to compare"},
 	{Name: "roles", Preset: "dr-mas", Rises: 3, What: "rises by 3 standard errors"},
 	{Name: "roles-grpo", Preset: "dr-mas", Fields: map[string]any{"credit": map[string]any{"algorithm": "grpo"}}, What: "nothing: the same with GRPO, to compare"},
 	{Name: "smol-bandit", Preset: "smol-bandit", Rises: 3, What: "SmolLM2-135M rises by 3 standard errors"},
 	{Name: "smol-bandit-lora", Preset: "smol-bandit-lora", Rises: 3, What: "the same, with adapters"},
 	{Name: "smol-frozenlake", Preset: "smol-frozenlake", Rises: 3, What: "SmolLM2-135M rises by 3 standard errors, on 32 lakes"},
+}
+
+// alone are the fields of lookup-starter without its tool: a turn has nothing but the answer.
+var alone = map[string]any{
+	"environment": map[string]any{"tools": nil, "tool_calls": nil, "calls_per_turn": nil, "result_tokens": nil},
+	"rollout":     map[string]any{"turns": 1},
+	"evaluation": map[string]any{"suites": []any{map[string]any{
+		"name": "other-world",
+		"environment": map[string]any{
+			"name": "lookup", "options": map[string]any{"size": "tiny", "hops_max": 1, "split": "all", "seed": 1, "reward": "f1"},
+		},
+	}}},
 }
 
 // even is the success of a policy that has not learned which arm is better.

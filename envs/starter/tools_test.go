@@ -1,0 +1,85 @@
+package starter
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/calls"
+	_ "github.com/reprise-rl/reprise/envs/lookup"
+	"github.com/reprise-rl/reprise/envs/tools"
+	"github.com/reprise-rl/reprise/model/draw"
+)
+
+// searching is the tiny search task with its tool.
+func searching(t *testing.T) (envs.Environment, envs.Protocol) {
+	t.Helper()
+	env := mustEnv(t, "lookup", `{"size":"tiny","hops_max":1}`)
+	tool, err := envs.NewTool(tools.RetrieveName, []byte(`{"k":1}`), env)
+	require.NoError(t, err)
+	form, ok := calls.Lookup("search")
+	require.True(t, ok)
+	set, err := envs.NewToolset(form, []envs.Tool{tool}, 1, 24)
+	require.NoError(t, err)
+	return env, envs.Protocol{Tools: set}
+}
+
+// Where answers of tools can be actions, random play is of fresh instances. Queries and answers stand in what was read, and chance
+// decides which.
+func TestTranscriptsCopy(t *testing.T) {
+	tok := mustOf(t, Second)
+	env, p := searching(t)
+	rows := stepsOf(t, tok, env, p, Options{Turns: 3}, 4, 64)
+	asked := regexp.MustCompile(`\n([^\n]*\?)\nReply`)
+	questions, lengths := map[string]bool{}, map[int]int{}
+	searches, copied, right := 0, 0, 0
+	for _, row := range rows {
+		text := tok.Decode(row.IDs)
+		question := asked.FindStringSubmatch(text)[1]
+		questions[question] = true
+		read := question
+		for turn, reply := range replies(tok, env, p, row) {
+			require.True(t, reply.Formatted, text)
+			require.True(t, turn > 0 || len(reply.Calls) == 1, "there is nothing to copy from yet")
+			for _, c := range reply.Calls {
+				require.Empty(t, c.Wrong)
+				query, ok := calls.Text(c.Arguments, "query")
+				require.True(t, ok)
+				require.Contains(t, read, query)
+				lengths[len(strings.Fields(query))]++
+				answer, err := p.Tools.Answer(tok, c)
+				require.NoError(t, err)
+				read, searches = question+"\n"+answer.Text, searches+1
+			}
+			if len(reply.Actions) == 0 {
+				continue
+			}
+			_, answers, _ := strings.Cut(read, "\n")
+			require.Contains(t, answers, reply.Actions[0])
+			copied++
+			episode := begun(env, question)
+			if p.Play(episode, reply, 1); episode.Success() {
+				right++
+			}
+		}
+	}
+	require.Greater(t, len(questions), 100, "instances of their own, not the cases")
+	for words := 1; words <= 4; words++ {
+		require.Greater(t, lengths[words], len(rows)/10, "queries of %d words", words)
+	}
+	require.Greater(t, searches, len(rows))
+	require.Equal(t, len(rows), copied)
+	require.Less(t, right, len(rows)/10, "what is copied is left to chance")
+}
+
+// begun is the episode with a question.
+func begun(env envs.Environment, question string) envs.Episode {
+	for n := int64(0); ; n++ {
+		if e := env.Reset(draw.Address{Seed: 1, Group: n}, draw.Address{}); e.Observation() == question {
+			return e
+		}
+	}
+}
