@@ -24,6 +24,8 @@ it away:
               prompts built and replies parsed a second; and a host's part of an
               iteration. In turns with gym-sokoban and gymnasium, if $REPRISE_PYTHON
               or python3 has them
+  calls       a call of a tool in Go (goal: at most 1 ms), of an MCP server by standard
+              input and output (5 ms), and of an agent beside sampling (10 ms)
   algorithms  on one core: credit and selection for 128 trajectories of 3,600
               tokens, each algorithm (goal: at most 20 ms together); on the device,
               as ratios: an update of a quarter of the groups (goal: at most 0.35 of

@@ -27,6 +27,9 @@ func (r Report) Print(out io.Writer) error {
 	if r.Foreign != nil {
 		printForeign(&b, r.Foreign)
 	}
+	if r.Calls != nil {
+		printCalls(&b, r.Calls)
+	}
 	if r.Algorithms != nil {
 		printAlgorithms(&b, *r.Algorithms)
 	}

@@ -39,6 +39,7 @@ type Report struct {
 	Load         [2]string            `json:"load_average"`
 	Environments *environments.Speeds `json:"environments,omitempty"`
 	Foreign      []ForeignTurn        `json:"foreign_turns,omitempty"`
+	Calls        []Call               `json:"calls,omitempty"`
 	Algorithms   *Algorithms          `json:"algorithms,omitempty"`
 	Report       *ReportSpeed         `json:"report,omitempty"`
 	Speed        *speed.Speeds        `json:"speed,omitempty"`
@@ -88,6 +89,7 @@ type Options struct {
 // The parts of the bench, in the order they are measured.
 const (
 	partEnv        = "env"
+	partCalls      = "calls"
 	partAlgorithms = "algorithms"
 	partReport     = "report"
 	partSpeed      = "speed"
@@ -103,7 +105,7 @@ const (
 
 // Parts lists all parts in that order.
 var Parts = []string{
-	partEnv, partAlgorithms, partReport, partSpeed, partExact, partTax, partSweep, partBucket, partWorkers, partSize, partRecovery,
+	partEnv, partCalls, partAlgorithms, partReport, partSpeed, partExact, partTax, partSweep, partBucket, partWorkers, partSize, partRecovery,
 	partHeartbeats,
 }
 
@@ -156,6 +158,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (Report, error) {
 	}{
 		// First, while no server or worker runs.
 		{partEnv, "environments: ", s.environments},
+		{partCalls, "calls: ", s.calls},
 		{partAlgorithms, "algorithms: ", s.algorithms},
 		{partReport, "report: ", s.report},
 		{partSpeed, "speed: ", s.speed},

@@ -27,7 +27,7 @@ func TestBenchOptions(t *testing.T) {
 		edit func(*Options)
 		want string
 	}{
-		"a part nobody knows": {func(o *Options) { o.Parts = []string{"env", "taxes"} }, `--part "taxes" is none of env, algorithms, report, speed, exact, tax, sweep, bucket, workers, size, recovery, heartbeats`},
+		"a part nobody knows": {func(o *Options) { o.Parts = []string{"env", "taxes"} }, `--part "taxes" is none of env, calls, algorithms, report, speed, exact, tax, sweep, bucket, workers, size, recovery, heartbeats`},
 		"no part":             {func(o *Options) { o.Parts = nil }, "names none"},
 		"no rounds":           {func(o *Options) { o.Rounds = 0 }, "at least 1"},
 		"no trials":           {func(o *Options) { o.Trials = 0 }, "--trials"},
