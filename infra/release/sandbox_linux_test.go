@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +15,12 @@ import (
 
 // insideEnv names the folder that a copy of this test program makes its root.
 const insideEnv = "REPRISE_TEST_ROOT"
+
+// nobodyEnv says that the command is user 65532 on a root that it cannot write, as in the image. It names the folders that it can write.
+const nobodyEnv = "REPRISE_TEST_WRITABLE"
+
+// nobody is the image's user.
+const nobody = 65532
 
 // In a process that sandboxed started, TestMain becomes the command instead of running tests.
 func TestMain(m *testing.M) {
@@ -42,10 +49,28 @@ func sandboxed(root string, environment []string, command ...string) (*exec.Cmd,
 	return cmd, nil
 }
 
+// imaged is a command in a folder as a container has it: as nobody, on a root that cannot be written but for some folders, in memory.
+// Only root can start one.
+func imaged(root string, writable []string, environment []string, command ...string) (*exec.Cmd, error) {
+	cmd, err := sandboxed(root, append([]string{nobodyEnv + "=" + strings.Join(writable, ":")}, environment...), command...)
+	if err != nil {
+		return nil, err
+	}
+	every := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: nobody + 1}}
+	cmd.SysProcAttr.UidMappings, cmd.SysProcAttr.GidMappings, cmd.SysProcAttr.GidMappingsEnableSetgroups = every, every, true
+	return cmd, nil
+}
+
 // enter makes root the root and runs a command in its place; it returns why it could not.
 func enter(root string, command []string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("keep mounts to itself: %w", err)
+	}
+	writable, asNobody := os.LookupEnv(nobodyEnv)
+	if asNobody {
+		if err := readOnly(root, strings.Split(writable, ":")); err != nil {
+			return err
+		}
 	}
 	if err := unix.Mount("proc", filepath.Join(root, "proc"), "proc", 0, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
@@ -61,17 +86,48 @@ func enter(root string, command []string) error {
 	if err := unix.Chroot(root); err != nil {
 		return fmt.Errorf("change the root: %w", err)
 	}
-	if err := os.Chdir("/root"); err != nil {
-		return err
-	}
-	environment := os.Environ()
-	for i, pair := range environment {
-		if strings.HasPrefix(pair, insideEnv+"=") {
-			environment = append(environment[:i], environment[i+1:]...)
-			break
+	home := "/root"
+	if asNobody {
+		home = "/tmp"
+		if err := become(nobody); err != nil {
+			return fmt.Errorf("become user %d: %w", nobody, err)
 		}
 	}
+	if err := os.Chdir(home); err != nil {
+		return err
+	}
+	environment := slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		return strings.HasPrefix(pair, insideEnv+"=") || strings.HasPrefix(pair, nobodyEnv+"=")
+	})
 	return unix.Exec(command[0], command, environment)
+}
+
+// readOnly makes a folder a mount that cannot be written, with folders in memory inside it that nobody can write.
+func readOnly(root string, writable []string) error {
+	if err := unix.Mount(root, root, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("mount the root on itself: %w", err)
+	}
+	for _, folder := range writable {
+		options := fmt.Sprintf("mode=0700,uid=%d,gid=%d", nobody, nobody)
+		if err := unix.Mount("tmpfs", filepath.Join(root, folder), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options); err != nil {
+			return fmt.Errorf("mount %s in memory: %w", folder, err)
+		}
+	}
+	if err := unix.Mount("", root, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+		return fmt.Errorf("make the root read-only: %w", err)
+	}
+	return nil
+}
+
+// become gives up root for a user and the group of the same number, in all threads.
+func become(id int) error {
+	if err := syscall.Setgroups(nil); err != nil {
+		return err
+	}
+	if err := syscall.Setgid(id); err != nil {
+		return err
+	}
+	return syscall.Setuid(id)
 }
 
 func loopbackUp() error {
