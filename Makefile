@@ -10,6 +10,9 @@ GO ?= go
 # One set of flags for builds, tests and checks: what one of them has compiled, the others
 # take from Go's cache. The tests that build the program inherit it.
 export GOFLAGS := $(strip $(filter-out -trimpath,$(shell $(GO) env GOFLAGS 2>/dev/null)) -trimpath)
+# Tests that need the PJRT plugin or the servers fail without them, in place of being skipped.
+test smoke chaos soak busy size: export REPRISE_REQUIRE_PLUGIN := 1
+test smoke chaos soak busy size: export REPRISE_REQUIRE_SERVERS := 1
 # What `go test` gets instead of everything; e.g. make test TESTFLAGS='-run Resume ./workers/...'
 TESTFLAGS ?=
 

@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/activities/sweeps"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/methods/methodstest"
@@ -147,6 +148,7 @@ func TestStudyRunsAsASweep(t *testing.T) {
 	require.Contains(t, out.String(), "| GiGPO | 3 |")
 	require.Contains(t, again.String(), "3 runs until 150 sampled tokens each, ")
 
+	plugintest.Needs(t)
 	opened, err := model.OpenDevice(o.Worker.Device)
 	require.NoError(t, err)
 	defer opened.Close()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/batch"
@@ -187,8 +188,9 @@ func TestTrain(t *testing.T) {
 	if methods.Search("own_best").Name != "" {
 		text = strings.Replace(text, `"turns": 1,`, `"turns": 1, "search": "own_best", "candidates": 2,`, 1)
 	}
+	plugintest.Needs(t)
 	opened, err := model.OpenDevice(model.DeviceOptions{})
-	require.NoError(t, err, "run `make plugin`")
+	require.NoError(t, err)
 	defer opened.Close()
 	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)
