@@ -15,6 +15,8 @@ import (
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/activities/sweeps"
+	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/dev/devtest"
 	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
@@ -129,6 +131,9 @@ func (s *stopped) Write(b []byte) (int, error) {
 // give without a workflow.
 func TestStudyRunsAsASweep(t *testing.T) {
 	methodstest.NeedsAll(t)
+	plugintest.Needs(t)
+	_, err := dev.TemporalCLI()
+	devtest.Needs(t, err)
 	o := Options{Seeds: 3, Tokens: 150, Only: []string{"gigpo"}, Out: t.TempDir(), small: smallStudy}
 	stack.AddWorkerFlags(pflag.NewFlagSet("", pflag.ContinueOnError), &o.Worker, 5*time.Second)
 	o.Worker.Device.XLAFlags = model.QuickCompile
@@ -148,7 +153,6 @@ func TestStudyRunsAsASweep(t *testing.T) {
 	require.Contains(t, out.String(), "| GiGPO | 3 |")
 	require.Contains(t, again.String(), "3 runs until 150 sampled tokens each, ")
 
-	plugintest.Needs(t)
 	opened, err := model.OpenDevice(o.Worker.Device)
 	require.NoError(t, err)
 	defer opened.Close()
