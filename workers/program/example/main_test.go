@@ -136,7 +136,7 @@ func TestOthersRefuse(t *testing.T) {
 	require.Contains(t, out, "3 problems")
 	require.Contains(t, out, `credit.algorithm: found "sign"; allowed: one of "`)
 	require.Contains(t, out, `credit.margin: found an unknown key; allowed: algorithm, `)
-	require.Contains(t, out, `environment.name: found "successor"; allowed: one of "bandit", `)
+	require.Contains(t, out, `environment.name: found "successor"; allowed: one of "agent", "bandit", `)
 	out, err = execute(t, "reprise", "", "version", "--json")
 	require.NoError(t, err)
 	require.NotContains(t, out, "linked")
