@@ -10,6 +10,9 @@ GO ?= go
 # One set of flags for builds, tests and checks: what one of them has compiled, the others
 # take from Go's cache. The tests that build the program inherit it.
 export GOFLAGS := $(strip $(filter-out -trimpath,$(shell $(GO) env GOFLAGS 2>/dev/null)) -trimpath)
+# Tests that need the PJRT plugin or the servers fail without them, in place of being skipped.
+test smoke chaos soak busy size: export REPRISE_REQUIRE_PLUGIN := 1
+test smoke chaos soak busy size: export REPRISE_REQUIRE_SERVERS := 1
 # What `go test` gets instead of everything; e.g. make test TESTFLAGS='-run Resume ./workers/...'
 TESTFLAGS ?=
 
@@ -26,6 +29,7 @@ CHECKS_PINS   := $(call pins,checks)
 GOTESTSUM     := bin/.tools/gotestsum-$(CHECKS_PINS)
 STATICCHECK   := bin/.tools/staticcheck-$(CHECKS_PINS)
 WORKFLOWCHECK := bin/.tools/workflowcheck-$(CHECKS_PINS)
+GOVULNCHECK   := bin/.tools/govulncheck-$(call pins,vulns)
 
 .PHONY: help
 help: ## this text
@@ -80,18 +84,21 @@ $(STATICCHECK): | platform
 	@$(TOOLS)/build.sh checks honnef.co/go/tools/cmd/staticcheck $@ 'finds mistakes; once, half a minute'
 $(WORKFLOWCHECK): | platform
 	@$(TOOLS)/build.sh checks go.temporal.io/sdk/contrib/tools/workflowcheck $@ 'finds what is not deterministic in workflows; once, some seconds'
+$(GOVULNCHECK): | platform
+	@$(TOOLS)/build.sh vulns golang.org/x/vuln/cmd/govulncheck $@ 'finds known vulnerabilities; once, half a minute'
 
 bin/temporal: $(TEMPORAL)
 bin/versitygw: $(VERSITYGW)
 bin/gotestsum: $(GOTESTSUM)
 bin/staticcheck: $(STATICCHECK)
 bin/workflowcheck: $(WORKFLOWCHECK)
-bin/temporal bin/versitygw bin/gotestsum bin/staticcheck bin/workflowcheck:
+bin/govulncheck: $(GOVULNCHECK)
+bin/temporal bin/versitygw bin/gotestsum bin/staticcheck bin/workflowcheck bin/govulncheck:
 	@ln -sfn .tools/$(notdir $<) $@
 
 # --- use ----------------------------------------------------------------------
 
-.PHONY: demo test rooms smoke chaos soak busy ledger size gpu-pack gpu learn study bench lint release release-test release-record
+.PHONY: demo test pure rooms smoke chaos soak busy ledger size gpu-pack gpu learn study bench lint vulns release release-test release-record
 # All at once: the downloads of one go on while another compiles. build.sh lets one tool
 # compile at a time, and temporal, the longest, comes first.
 # MODEL=smol trains SmolLM2-135M-Instruct in place of a policy made from nothing.
@@ -123,6 +130,12 @@ ifeq ($(TESTFLAGS),)
 else
 	@bin/gotestsum --format testname -- -count=1 -timeout 30m $(TESTFLAGS)
 endif
+
+# A fresh clone passes these in some minutes; go test ./... passes too, and skips what needs the plugin or the servers.
+PURE := ./docs ./envs/... ./infra/lint ./infra/strict ./infra/store/canon ./model/credit/... ./model/gguf/... ./model/loss/... ./model/methods/... \
+	./model/option ./model/safetensors ./model/search ./model/selection ./model/statistics ./model/tokenizer/... ./workflows/...
+pure: platform ## the tests of packages that need neither device nor server
+	$(GO) test -count=1 -vet=off $(PURE)
 
 # ROOMS=a,b: these alone. ROOMSFLAGS=-pure: the packages without a device only.
 rooms: servers plugin ## each folder of model/methods deleted in turn, in a work tree of HEAD: what is left builds and passes its short tests
@@ -213,6 +226,10 @@ lint: platform bin/staticcheck bin/workflowcheck ## gofmt, go vet, staticcheck, 
 	bin/staticcheck ./...
 	bin/workflowcheck -config workflows/workflowcheck.yaml ./workflows/...
 	$(GO) test ./infra/lint
+
+# It asks vuln.go.dev; DB=file:///path names a copy of the database where there is no network.
+vulns: platform bin/govulncheck ## known vulnerabilities in what the code calls (govulncheck); needs the network
+	bin/govulncheck $(if $(DB),-db $(DB)) ./...
 
 .PHONY: clean
 clean: ## the programs and the tools; the data under .reprise/ stays

@@ -107,7 +107,7 @@ func TestLinksLead(t *testing.T) {
 	pages, err := filepath.Glob("*.md")
 	require.NoError(t, err)
 	require.NotEmpty(t, pages)
-	for _, page := range append(pages, "../README.md") {
+	for _, page := range append(pages, "../README.md", "../AGENTS.md", "../CONTRIBUTING.md", "../SECURITY.md") {
 		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
 			target := m[1] + m[2]
 			if strings.Contains(target, "://") || !methodstest.Whole() && strings.Contains(target, "model/methods/") {

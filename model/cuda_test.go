@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/infra/plugin"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 )
 
 // A plugin is what its own name says, whatever the folders above it are called: go-xla goes by
@@ -70,6 +71,7 @@ func TestMemorySettings(t *testing.T) {
 	}
 	require.Equal(t, ",memory_fraction=0.75,preallocate=true,allocator=bfc", MemorySettings{0.75, "true", "bfc"}.config())
 	require.Empty(t, MemorySettings{}.config())
+	plugintest.Needs(t)
 	_, err := OpenDevice(DeviceOptions{Memory: MemorySettings{Allocator: "bfc"}})
 	require.ErrorIs(t, err, ErrInput)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/infra/plugin"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/model/xla/executable"
 )
 
@@ -55,6 +56,7 @@ func TestFingerprint(t *testing.T) {
 
 // A device of another build has another fingerprint, or one other program.
 func TestOtherBuild(t *testing.T) {
+	plugintest.Needs(t)
 	of := func(other OtherBuild) (*Device, map[string]string) {
 		d, err := OpenDevice(DeviceOptions{Other: other})
 		require.NoError(t, err)

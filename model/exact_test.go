@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/draw"
 )
@@ -282,6 +283,7 @@ func (e exactCase) run(t *testing.T) (differ, tokens int) {
 // What the sampler gives for a token, its log-prob and the entropy, is what the scorer gives, to the bit: in cases that pair each way
 // of sampling with each way of scoring.
 func TestExact(t *testing.T) {
+	plugintest.Needs(t)
 	computed, wide := 0, 0
 	for i, e := range pairwise(exactCases) {
 		if !*allExact { // a wide case takes ten times as long as others: one, and of small heads

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/model/draw"
 	refs "github.com/reprise-rl/reprise/model/golden"
 )
@@ -54,12 +55,13 @@ var tinyShapes = Shapes{GenerateRows: 4, PromptTokens: 6, MaxNewTokens: 8, Micro
 // held for all, so that they are compiled once.
 func testDevice(t testing.TB) *Device {
 	t.Helper()
+	plugintest.Needs(t)
 	shared.Do(func() {
 		if shared.device, shared.err = OpenDevice(DeviceOptions{ProgramCache: programs}); shared.err == nil {
 			_, shared.err = shared.device.Programs(tiny(), nil, tinyShapes)
 		}
 	})
-	require.NoError(t, shared.err, "the tests of this package need the PJRT plugin: run `make plugin`")
+	require.NoError(t, shared.err)
 	return shared.device
 }
 

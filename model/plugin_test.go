@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/infra/plugin"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 )
 
 // A plugin that was looked for, and that is not one of the pinned ones, is refused
@@ -76,8 +77,7 @@ func TestOpenDeviceRefusesAnUnpinnedPlugin(t *testing.T) {
 
 // The fingerprint has the hash of the very file that was loaded.
 func TestFingerprintHasThePluginsHash(t *testing.T) {
-	path, err := plugin.Path("")
-	require.NoError(t, err)
+	path := plugintest.Needs(t)
 	digest, err := plugin.Hash(path)
 	require.NoError(t, err)
 	require.Equal(t, digest, testDevice(t).Fingerprint().Plugin)

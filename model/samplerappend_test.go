@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 )
 
 // turnShapes are the shapes of turns whose keys and values are kept, or are prefilled whole.
@@ -82,6 +84,7 @@ func (e episodes) play(t *testing.T, temperature float32) (out []GenerateOutput)
 // execution of decoding or in several, on one device or more; and within rounding those of
 // prefilling each context whole.
 func TestKeptValues(t *testing.T) {
+	plugintest.Needs(t)
 	c := tiny()
 	widths := []int{6, 20, 30}
 	folder := filepath.Join(t.TempDir(), "programs")

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/envs/foreign/standin"
 	"github.com/reprise-rl/reprise/envs/foreign/stdio"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/train"
@@ -36,8 +37,9 @@ func TestMain(m *testing.M) {
 // a corrected description, and is then the run that began with it. After a commit a branch takes one: updates of the
 // iterations before it are applied again as they were made, and both branches verify and replay.
 func TestDescribedAnew(t *testing.T) {
+	plugintest.Needs(t)
 	opened, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
-	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
+	require.NoError(t, err)
 	defer opened.Close()
 	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
@@ -32,8 +33,9 @@ func ownJudgeSpec(version string) []byte {
 // The run's own engine judges: its questions and its answers are artifacts of the iteration, and a replay computes them
 // again to the bit.
 func TestOwnJudge(t *testing.T) {
+	plugintest.Needs(t)
 	opened, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
-	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
+	require.NoError(t, err)
 	defer opened.Close()
 	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)

@@ -20,6 +20,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/dev/devtest"
 	"github.com/reprise-rl/reprise/workers/lease"
 	"github.com/reprise-rl/reprise/workers/runs"
 	"github.com/reprise-rl/reprise/workflows"
@@ -137,6 +138,7 @@ func TestPrioritiesInLine(t *testing.T) {
 		t.Run(fmt.Sprintf("fair %t", fair), func(t *testing.T) {
 			t.Parallel()
 			servers, err := dev.Start(t.Context(), dev.Options{Ephemeral: true, Fair: fair})
+			devtest.Needs(t, err)
 			require.NoError(t, err, "this test starts a server: run `make tools`")
 			t.Cleanup(func() { _ = servers.Stop() })
 			c, err := client.DialContext(t.Context(), client.Options{HostPort: servers.TemporalAddress(), Namespace: servers.Namespace()})

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/dev/devtest"
 	"github.com/reprise-rl/reprise/infra/programcache"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
@@ -25,6 +26,7 @@ import (
 // server is a Temporal server of the test's own, with a connection to it.
 func server(t *testing.T) (*dev.Stack, client.Client) {
 	servers, err := dev.Start(t.Context(), dev.Options{Ephemeral: true})
+	devtest.Needs(t, err)
 	require.NoError(t, err, "this test starts a server: run `make tools`")
 	t.Cleanup(func() { _ = servers.Stop() }) // its data goes with the test
 	c, err := client.DialContext(t.Context(), client.Options{HostPort: servers.TemporalAddress(), Namespace: servers.Namespace()})

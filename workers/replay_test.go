@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model"
@@ -83,8 +84,9 @@ func forked(t *testing.T, opened *model.Device, s store.Store) {
 
 // Any iteration computed again gives the same bits, and nothing is written.
 func TestReplayIteration(t *testing.T) {
+	plugintest.Needs(t)
 	device, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
-	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
+	require.NoError(t, err)
 	defer device.Close()
 	s := store.NewMemory()
 	commits := recorded(t, device, s)
@@ -138,6 +140,7 @@ func TestReplayIteration(t *testing.T) {
 
 	// Of a build with other programs nothing is compared, also where no iteration before it
 	// says which programs it needs.
+	plugintest.Needs(t)
 	other, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile, Other: model.OtherBuild{Program: "forward"}})
 	require.NoError(t, err)
 	defer other.Close()
@@ -177,8 +180,9 @@ func TestParseRole(t *testing.T) {
 // With a lag each iteration is replayed by itself: it computes the rollout that it made for the next
 // one again, and reads the one that was made for it. One worker replays also what others have helped with.
 func TestReplayLag(t *testing.T) {
+	plugintest.Needs(t)
 	opened, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
-	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
+	require.NoError(t, err)
 	defer opened.Close()
 	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/model"
 )
 
@@ -50,6 +51,7 @@ func putGolden() error {
 // opened is an engine on a device that is opened for one test. It makes no self-test.
 func opened(t *testing.T, o model.DeviceOptions) *Engine {
 	t.Helper()
+	plugintest.Needs(t)
 	e, err := openEngine(o)
 	require.NoError(t, err)
 	t.Cleanup(e.device.Close)
@@ -61,7 +63,7 @@ func openEngine(o model.DeviceOptions) (*Engine, error) {
 	o.XLAFlags = model.QuickCompile
 	d, err := model.OpenDevice(o)
 	if err != nil {
-		return nil, fmt.Errorf("these tests compute: run `make plugin`, or set REPRISE_PJRT_PLUGIN: %w", err)
+		return nil, fmt.Errorf("open the tests' device: %w", err)
 	}
 	e, err := NewEngine(d)
 	if err != nil {
@@ -81,6 +83,7 @@ var engines = struct {
 // engine gives a test an engine until the test ends. Subtests get the engine of the test that they belong to.
 func engine(t *testing.T) *Engine {
 	t.Helper()
+	plugintest.Needs(t)
 	engines.Lock()
 	defer engines.Unlock()
 	for name := t.Name(); name != ""; name = name[:max(strings.LastIndex(name, "/"), 0)] {

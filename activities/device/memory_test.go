@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
@@ -40,6 +41,7 @@ func TestHostMemoryIsOneTensor(t *testing.T) {
 	}
 	const largest = 4 * 20_000 * 512
 	state := 12 * c.Parameters()
+	plugintest.Needs(t)
 	d, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
 	require.NoError(t, err)
 	defer d.Close()

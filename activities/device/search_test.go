@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/methods"
 	"github.com/reprise-rl/reprise/model/methods/methodstest"
@@ -82,6 +83,7 @@ func TestSearch(t *testing.T) {
 func TestTrees(t *testing.T) {
 	t.Parallel()
 	methodstest.Needs(t, "tree")
+	plugintest.Needs(t)
 	edits := func(more ...string) []string {
 		return append([]string{"rollout.turns=3", "rollout.pass_rows=4", "evaluation.every=0", "selection.method=\"all\""}, more...)
 	}

@@ -3,6 +3,7 @@ package dev
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,8 +42,19 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// needsServers skips a test where temporal or versitygw is not built, as devtest does for other packages.
+func needsServers(t *testing.T) {
+	t.Helper()
+	_, noTemporal := TemporalCLI()
+	_, noVersity := findTool("versitygw", "", EnvVersity)
+	if err := cmp.Or(noTemporal, noVersity); err != nil && os.Getenv("REPRISE_REQUIRE_SERVERS") == "" {
+		t.Skip("SKIPPED: this test needs the servers: ", err)
+	}
+}
+
 func start(t *testing.T, options Options) *Stack {
 	t.Helper()
+	needsServers(t)
 	began := time.Now()
 	stack, err := Start(t.Context(), options)
 	require.NoError(t, err)
@@ -167,6 +179,7 @@ func TestStackGoesOn(t *testing.T) {
 }
 
 func TestChildrenDieWithParent(t *testing.T) {
+	needsServers(t)
 	dir := t.TempDir()
 	program, err := os.Executable()
 	require.NoError(t, err)
@@ -222,6 +235,7 @@ func TestChildEnvironments(t *testing.T) {
 
 // A folder's data stays as they were made: fair or not. A folder without data is made as is asked for.
 func TestFairData(t *testing.T) {
+	needsServers(t)
 	fairOf := func(dir string, asked bool) bool {
 		fair, err := prepareDatabase(dir, asked)
 		require.NoError(t, err)
@@ -247,6 +261,7 @@ func TestFairData(t *testing.T) {
 }
 
 func TestPortInUse(t *testing.T) {
+	needsServers(t)
 	listener, err := net.Listen("tcp4", host+":0")
 	require.NoError(t, err)
 	defer listener.Close()
@@ -279,6 +294,7 @@ func TestPortInUse(t *testing.T) {
 }
 
 func TestServerThatDoesNotStart(t *testing.T) {
+	needsServers(t)
 	dir := t.TempDir()
 	broken := filepath.Join(dir, "temporal")
 	require.NoError(t, os.WriteFile(broken, []byte("#!/bin/sh\necho the database is on fire >&2\nexit 3\n"), 0o700))
@@ -299,6 +315,7 @@ func TestHalfMadeDatabase(t *testing.T) {
 }
 
 func TestStartGivesUpWithItsContext(t *testing.T) {
+	needsServers(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := Start(ctx, Options{Ephemeral: true})

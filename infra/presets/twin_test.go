@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/train"
@@ -17,8 +18,9 @@ import (
 // acts. The clip does only where an iteration's first steps went far, so they are made
 // to: the learning rate is raised.
 func TestTwinRuns(t *testing.T) {
+	plugintest.Needs(t)
 	opened, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
-	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
+	require.NoError(t, err)
 	defer opened.Close()
 	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)

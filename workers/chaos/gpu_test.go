@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/workers/lab/gpu"
 )
 
@@ -35,6 +36,7 @@ func lab(t *testing.T) string {
 // TestGPU runs what is run on a machine with a card, on this one at a tiny size: every part ends
 // and writes what it found, also one whose time is up.
 func TestGPU(t *testing.T) {
+	plugintest.Needs(t)
 	beside(t)
 	run := func(arguments ...string) (report gpu.Report, err error) {
 		t.Helper()
@@ -85,6 +87,7 @@ func TestGPU(t *testing.T) {
 // from the stack that is kept, or without it begins anew beside the record, and ends with the same
 // states. The model's file comes in two parts. A state that differs is a failure.
 func TestGPUGoesOn(t *testing.T) {
+	plugintest.Needs(t)
 	beside(t)
 	const part = "smol-bandit"
 	out := t.TempDir()

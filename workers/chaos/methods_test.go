@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
@@ -333,6 +334,7 @@ func recompute(t *testing.T, s store.Store, run string, iteration int) {
 	again.Lock()
 	defer again.Unlock()
 	if again.device == nil {
+		plugintest.Needs(t)
 		device, err := model.OpenDevice(model.DeviceOptions{XLAFlags: xlaFlags(), ProgramCache: programs})
 		require.NoError(t, err)
 		again.device = device

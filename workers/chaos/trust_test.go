@@ -14,6 +14,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 
 	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/dev/devtest"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows"
 )
@@ -118,6 +119,7 @@ func TestChaosDatabase(t *testing.T) {
 	want := reference(t)
 	dir := t.TempDir()
 	stack, err := dev.Start(t.Context(), dev.Options{Dir: dir})
+	devtest.Needs(t, err)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = stack.Stop() })
 	l := newLane(t, stack).withStarter()

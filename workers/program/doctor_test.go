@@ -15,6 +15,7 @@ import (
 
 	"github.com/reprise-rl/reprise/envs/foreign/standin"
 	"github.com/reprise-rl/reprise/infra/connect"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/infra/programcache"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
@@ -47,6 +48,7 @@ func TestMain(m *testing.M) {
 
 // The check of the device says how many there are, and what is wrong with those that are named. Its sampler and trainer are compared.
 func TestDeviceChecks(t *testing.T) {
+	plugintest.Needs(t)
 	check := func(o model.DeviceOptions) (device, exact connect.Check) {
 		got := deviceChecks(t.Context(), o, io.Discard)
 		require.Len(t, got, 2)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-rl/reprise/envs/foreign/standin"
 	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
@@ -51,6 +52,7 @@ func TestEnvAdd(t *testing.T) {
 // A run that names an environment which no worker serves waits for it. It goes forward when the environment is
 // added to the stack that runs.
 func TestRunWaitsForAnEnvironment(t *testing.T) {
+	plugintest.Needs(t)
 	dir := t.TempDir()
 	worker := workers.Options{SessionHeartbeat: 20 * time.Second, EnvFile: filepath.Join(dir, workers.EnvFileName)}
 	err := stack.With(t.Context(), dev.Options{Dir: dir}, worker, func(ctx context.Context, s stack.Served) error {

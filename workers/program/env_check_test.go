@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/foreign/standin"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/dev/devtest"
 	"github.com/reprise-rl/reprise/workers/envturn/envserver"
 )
 
@@ -193,6 +194,7 @@ func (w *syncWriter) String() string {
 // Workers of Temporal's are checked without any other worker of this program.
 func TestEnvCheckOverTemporal(t *testing.T) {
 	s, err := dev.Start(t.Context(), dev.Options{Ephemeral: true})
+	devtest.Needs(t, err)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Stop()) })
 	c, err := client.Dial(client.Options{HostPort: s.TemporalAddress(), Namespace: s.Namespace()})

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
@@ -55,8 +56,9 @@ func TestExportOfASnapshotInShards(t *testing.T) {
 // twice puts a policy into a store, with its weights in one file and in four.
 func twice(t *testing.T, s store.Store) (whole, sharded map[string]store.Ref) {
 	t.Helper()
+	plugintest.Needs(t)
 	opened, err := cachedDevice()
-	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
+	require.NoError(t, err)
 	defer opened.Close()
 	c := model.Config{
 		VocabSize: 64, HiddenSize: 16, IntermediateSize: 32, Layers: 4, Heads: 2, KVHeads: 1, HeadDim: 8,

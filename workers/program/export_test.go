@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/infra/programcache"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
@@ -23,8 +24,9 @@ func cachedDevice() (*model.Device, error) {
 // smallRun is a run of two iterations with a snapshot of the last version alone.
 func smallRun(t *testing.T) store.Store {
 	t.Helper()
+	plugintest.Needs(t)
 	opened, err := cachedDevice()
-	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
+	require.NoError(t, err)
 	defer opened.Close()
 	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)

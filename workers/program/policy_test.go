@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/model/safetensors"
 	"github.com/reprise-rl/reprise/model/tokenizer"
 )
@@ -190,6 +191,7 @@ func TestPolicyTemplateVariables(t *testing.T) {
 }
 
 func TestPolicyLogProbsGolden(t *testing.T) {
+	plugintest.Needs(t)
 	for name, folder := range goldenFolders(t) {
 		t.Run(name, func(t *testing.T) {
 			g := readGolden(t, folder)
@@ -226,6 +228,7 @@ func number(t *testing.T, v json.Number) float64 {
 }
 
 func TestPolicyGenerateGolden(t *testing.T) {
+	plugintest.Needs(t)
 	for name, folder := range goldenFolders(t) {
 		t.Run(name, func(t *testing.T) {
 			g := readGolden(t, folder)
@@ -266,6 +269,7 @@ func TestPolicyGenerateGolden(t *testing.T) {
 
 // The goldens of adapters are folders beside their base models'.
 func TestPolicyAdapterGolden(t *testing.T) {
+	plugintest.Needs(t)
 	folders := []string{"../../model/testdata/lora-qwen2-tiny", "../../model/testdata/lora-qwen3-tiny"}
 	if root := os.Getenv("REPRISE_GOLDENS"); root != "" {
 		found, err := filepath.Glob(filepath.Join(root, "*", "adapter_config.json"))
@@ -334,6 +338,7 @@ func withEOS(t *testing.T, folder string, id int32) string {
 
 // Weights that are not finite give log-probs that JSON has no numbers for.
 func TestPolicyLogProbsNotFinite(t *testing.T) {
+	plugintest.Needs(t)
 	folder := goldenFolder(t)
 	path := filepath.Join(folder, "model.safetensors")
 	b, err := os.ReadFile(path)
@@ -429,6 +434,7 @@ func TestPolicyErrors(t *testing.T) {
 
 // No rows are no error, and nothing outside the folder is read.
 func TestPolicyEdges(t *testing.T) {
+	plugintest.Needs(t)
 	folder := goldenFolder(t)
 	for command, want := range map[string]string{
 		"decode": `{"texts":[]}`, "logprobs": `{"logprobs":[],"entropy":[]}`, "generate": `{"ids":[]}`,

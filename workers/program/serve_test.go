@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/infra/dev"
-	"github.com/reprise-rl/reprise/infra/plugin"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/stack"
@@ -20,8 +20,7 @@ import (
 // The program uses the servers that it starts itself, whatever servers the environment
 // names: for its worker, its bucket, the CLI that it calls and the commands it proposes.
 func TestOwnStackBeatsEnvironment(t *testing.T) {
-	device, err := plugin.Path("")
-	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
+	device := plugintest.Needs(t)
 	for name, variable := range map[string]string{"temporal": dev.EnvTemporal, "versitygw": dev.EnvVersity} {
 		if os.Getenv(variable) == "" {
 			built, err := filepath.Abs(filepath.Join("..", "..", "bin", name))
@@ -37,7 +36,7 @@ func TestOwnStackBeatsEnvironment(t *testing.T) {
 		t.Setenv(variable, value)
 	}
 	serve := workers.Options{Device: model.DeviceOptions{Plugin: device}, SessionHeartbeat: 5 * time.Second, Grace: time.Second, HostSlots: 1}
-	err = stack.With(t.Context(), dev.Options{}, serve, func(ctx context.Context, s stack.Served) error {
+	err := stack.With(t.Context(), dev.Options{}, serve, func(ctx context.Context, s stack.Served) error {
 		require.Equal(t, "s3://reprise/spec", s.Bucket.Location("spec"))
 		require.Equal(t, " --dev-dir .reprise/dev", stack.DirFlag(s.Stack))
 		require.Equal(t, " --address "+s.TemporalAddress(), stack.AddressFlag(s.Stack))

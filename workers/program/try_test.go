@@ -7,11 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/workers/train"
 )
 
 // The command prints a trial without and with the warm start, for people and as one object.
 func TestPolicyTry(t *testing.T) {
+	plugintest.Needs(t)
 	const text = `{"policy":{"starter":{"layers":1,"hidden_size":32,"intermediate_size":64,"heads":2,"kv_heads":1},"warm_start":{"steps":2,"rows":4}},
 		"environment":{"name":"bandit"},"rollout":{"turns":1,"groups":2,"group_size":4,"max_new_tokens":8,"think":false},"selection":{"method":"all"},"update":{"micro_batch":4}}`
 	out, progress, err := execute(tryCommand(), text, "-", "--json")

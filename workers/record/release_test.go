@@ -23,6 +23,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
@@ -211,6 +212,7 @@ func readRelease(t *testing.T, version string) (of release) {
 // fingerprint is that of this machine's device.
 func fingerprint(t *testing.T) string {
 	t.Helper()
+	plugintest.Needs(t)
 	d, err := model.OpenDevice(model.DeviceOptions{})
 	require.NoError(t, err)
 	defer d.Close()

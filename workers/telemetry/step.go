@@ -82,6 +82,8 @@ func holder(arguments []any) string {
 		return in.Policy.Run.ID
 	case activities.SnapshotInput:
 		return in.Policy.Run.ID
+	case activities.TakeCallsInput:
+		return in.Run.ID
 	}
 	return ""
 }

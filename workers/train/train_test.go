@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
@@ -34,7 +35,7 @@ const (
 var engine = sync.OnceValues(func() (*device.Engine, error) {
 	opened, err := model.OpenDevice(model.DeviceOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("these tests compute: run `make plugin`, or set REPRISE_PJRT_PLUGIN: %w", err)
+		return nil, fmt.Errorf("open the tests' device: %w", err)
 	}
 	return device.NewEngine(opened)
 })
@@ -53,6 +54,7 @@ const everything = `{
 // An order without one of its parts cannot be completed: the driver does nothing on its
 // own beside the order.
 func TestTrainNeedsEveryPart(t *testing.T) {
+	plugintest.Needs(t)
 	e, err := engine()
 	require.NoError(t, err)
 	s := store.NewMemory()
@@ -71,6 +73,7 @@ func TestTrainNeedsEveryPart(t *testing.T) {
 
 // A run that ends by its tokens ends as others do: its last version is evaluated.
 func TestTrainEndsByTokens(t *testing.T) {
+	plugintest.Needs(t)
 	e, err := engine()
 	require.NoError(t, err)
 	s := store.NewMemory()
@@ -101,6 +104,7 @@ const ledgerFile = "testdata/ledger.txt"
 //
 //	go test ./workers/train -run TestLedger -v -timeout 60m -args -ledger all -rewrite
 func TestLedger(t *testing.T) {
+	plugintest.Needs(t)
 	e, err := engine()
 	require.NoError(t, err)
 	lines := map[string]string{} // by the device's fingerprint and preset

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workers/train"
@@ -15,6 +16,7 @@ import (
 
 // A trial samples the groups of a spec without and with the warm start, with the same figures each time.
 func TestTry(t *testing.T) {
+	plugintest.Needs(t)
 	e, err := engine()
 	require.NoError(t, err)
 	text := strings.NewReplacer(
@@ -63,6 +65,7 @@ func TestTry(t *testing.T) {
 
 // A trial of a spec whose rollout searches, keeps values and is one version late is a plain rollout.
 func TestTryIsPlain(t *testing.T) {
+	plugintest.Needs(t)
 	e, err := engine()
 	require.NoError(t, err)
 	for _, rollout := range []string{`"search": "best_of_n"`, `"keep_values": true, "lag": 1`} {
@@ -85,6 +88,7 @@ func TestTryIsPlain(t *testing.T) {
 
 // A greedy trial selects the same tokens whatever the seed, and its replies have the ids of all their turns.
 func TestTryGreedy(t *testing.T) {
+	plugintest.Needs(t)
 	e, err := engine()
 	require.NoError(t, err)
 	text := strings.NewReplacer(
@@ -135,6 +139,7 @@ func TestTryGreedy(t *testing.T) {
 
 // What cannot be tried in one process is refused before anything is computed.
 func TestTryRefuses(t *testing.T) {
+	plugintest.Needs(t)
 	e, err := engine()
 	require.NoError(t, err)
 	for text, want := range map[string]string{

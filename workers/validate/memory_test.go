@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/model/xla/executable"
@@ -34,6 +35,7 @@ func onCPU(t spec.Train, shape cost.Network) []cost.Program {
 // say, within 10 %: of each program, and of the most that is held at once. Nothing is computed,
 // so it takes processor time and little memory.
 func TestMemoryIsWhatXLASays(t *testing.T) {
+	plugintest.Needs(t)
 	device, err := model.OpenDevice(model.DeviceOptions{XLAFlags: quickCode})
 	require.NoError(t, err)
 	defer device.Close()
@@ -123,6 +125,7 @@ func TestMemoryIsWhatXLASays(t *testing.T) {
 // The programs that continue kept keys and values are estimated as well, and what a rollout keeps
 // is held while they and decoding run.
 func TestMemoryOfKeptValues(t *testing.T) {
+	plugintest.Needs(t)
 	device, err := model.OpenDevice(model.DeviceOptions{XLAFlags: quickCode})
 	require.NoError(t, err)
 	defer device.Close()

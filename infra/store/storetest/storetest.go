@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/dev/devtest"
 	"github.com/reprise-rl/reprise/infra/store/s3"
 )
 
@@ -31,11 +32,12 @@ type Server struct {
 
 // StartS3 starts a server on a free port of 127.0.0.1 with an empty [Bucket], and
 // ends it with the test. The program is REPRISE_VERSITYGW or the repository's
-// bin/versitygw; without it the test fails.
+// bin/versitygw; without it the test is skipped, or fails (see devtest.Env).
 func StartS3(t testing.TB) *Server {
 	t.Helper()
 	server, err := dev.StartS3(context.Background(), t.TempDir(),
 		dev.S3{Region: dev.Region, Bucket: Bucket, AccessKey: AccessKey, SecretKey: SecretKey})
+	devtest.Needs(t, err)
 	if err != nil {
 		t.Fatal(err)
 	}

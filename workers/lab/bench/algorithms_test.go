@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/selection"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -95,6 +96,7 @@ func TestHostAlgorithms(t *testing.T) {
 // compile, two are.
 func TestUpdates(t *testing.T) {
 	o := model.DeviceOptions{XLAFlags: model.QuickCompile}
+	plugintest.Needs(t)
 	opened, err := model.OpenDevice(o)
 	require.NoError(t, err)
 	defer opened.Close()

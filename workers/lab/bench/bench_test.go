@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/activities/steps"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
@@ -135,6 +136,7 @@ func TestLoadsInHistory(t *testing.T) {
 
 // quickEngine is an engine on a device that compiles quickly.
 func quickEngine(t *testing.T) *device.Engine {
+	plugintest.Needs(t)
 	opened, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
 	require.NoError(t, err)
 	t.Cleanup(func() { opened.Close() })

@@ -15,6 +15,9 @@ import (
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/activities/sweeps"
+	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/dev/devtest"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/methods/methodstest"
@@ -128,6 +131,9 @@ func (s *stopped) Write(b []byte) (int, error) {
 // give without a workflow.
 func TestStudyRunsAsASweep(t *testing.T) {
 	methodstest.NeedsAll(t)
+	plugintest.Needs(t)
+	_, err := dev.TemporalCLI()
+	devtest.Needs(t, err)
 	o := Options{Seeds: 3, Tokens: 150, Only: []string{"gigpo"}, Out: t.TempDir(), small: smallStudy}
 	stack.AddWorkerFlags(pflag.NewFlagSet("", pflag.ContinueOnError), &o.Worker, 5*time.Second)
 	o.Worker.Device.XLAFlags = model.QuickCompile

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/model"
 )
 
@@ -32,6 +33,7 @@ func quiet(string) {}
 
 // measured are the speeds of tiny policies, beside a Python.
 func measured(t *testing.T, python string, subjects ...Subject) Speeds {
+	plugintest.Needs(t)
 	d, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
 	require.NoError(t, err)
 	defer d.Close()

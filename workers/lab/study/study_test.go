@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workflows/collapse"
@@ -108,6 +109,9 @@ func TestStudyRefusesBeforeItComputes(t *testing.T) {
 		"another device": {small, []string{"fingerprint", "use another --out"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name == "another device" {
+				plugintest.Needs(t)
+			}
 			o := wanted
 			o.Out = filepath.Join(t.TempDir(), "study")
 			keepRecord(t, o.Out, elsewhere, c.size)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/plugin/plugintest"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/batch"
@@ -135,7 +136,7 @@ func TestOthersRefuse(t *testing.T) {
 	require.Contains(t, out, "3 problems")
 	require.Contains(t, out, `credit.algorithm: found "sign"; allowed: one of "`)
 	require.Contains(t, out, `credit.margin: found an unknown key; allowed: algorithm, `)
-	require.Contains(t, out, `environment.name: found "successor"; allowed: one of "bandit", `)
+	require.Contains(t, out, `environment.name: found "successor"; allowed: one of "agent", "bandit", `)
 	out, err = execute(t, "reprise", "", "version", "--json")
 	require.NoError(t, err)
 	require.NotContains(t, out, "linked")
@@ -187,8 +188,9 @@ func TestTrain(t *testing.T) {
 	if methods.Search("own_best").Name != "" {
 		text = strings.Replace(text, `"turns": 1,`, `"turns": 1, "search": "own_best", "candidates": 2,`, 1)
 	}
+	plugintest.Needs(t)
 	opened, err := model.OpenDevice(model.DeviceOptions{})
-	require.NoError(t, err, "run `make plugin`")
+	require.NoError(t, err)
 	defer opened.Close()
 	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)
