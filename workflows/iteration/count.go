@@ -82,6 +82,14 @@ func invented(c Call, plan activities.Plan, pieces spec.Pieces) any {
 		if in, ok := c.Input.(activities.GenerateInput); ok {
 			out.More = len(in.Blocks) == 0 && len(in.Pieces)+1 < pieces.Generate(rowsOf(plan, in.Rollout))
 		}
+	case *activities.TakeCallsResult:
+		// As many calls one after the other as an episode may have; the last look finds the ends.
+		in := c.Input.(activities.TakeCallsInput)
+		if out.Table = (&store.Ref{}); len(in.Taken) < turnsOf(plan, in.Rollout) {
+			out.Calls, out.Playing = 1, 1
+		}
+	case *activities.ArrangeResult:
+		out.Turns = make([]store.TurnRefs, turnsOf(plan, c.Input.(activities.ArrangeInput).Rollout))
 	case *activities.BlockResult:
 		out.Table.Key = c.Key
 	case *activities.StepResult:
@@ -138,6 +146,18 @@ func inventedPasses(plan activities.Plan) (turns []int) {
 		turns = append(turns, turn)
 	}
 	return turns
+}
+
+// turnsOf is the most turns of an episode in a rollout of the plan.
+func turnsOf(plan activities.Plan, r activities.Rollout) int {
+	if r.Evaluation != nil {
+		for _, s := range plan.Suites {
+			if s.Name == r.Evaluation.Suite {
+				return s.Turns
+			}
+		}
+	}
+	return plan.Turns
 }
 
 // rowsOf is how many rows a rollout of the plan has.

@@ -25,6 +25,11 @@ func TestCount(t *testing.T) {
 		"foreign, three turns": {func(p *activities.Plan) { p.Turns, p.Foreign = 3, true }, Counts{Iteration: 15, Snapshot: 1, Diagnosis: 1}},
 		// The calls of each turn are answered.
 		"tools, three turns": {func(p *activities.Plan) { p.Turns, p.Tools = 3, true }, Counts{Iteration: 14, Snapshot: 1, Diagnosis: 1}},
+		// The calls of each turn are taken and answered, the ends are taken, and turns are made of the calls; Select, Score, Credit,
+		// Update, Commit. A suite has its turns, and Measure.
+		"agent, three turns": {func(p *activities.Plan) {
+			p.Turns, p.Agent, p.Suites = 3, true, []activities.PlanSuite{{Name: "near", Turns: 2, Agent: true}}
+		}, Counts{Iteration: 2*3 + 2 + 5, Snapshot: 1, Evaluation: 2*2 + 2 + 1, Diagnosis: 1}},
 		// What other workers sample by, and three blocks of 6 rows for each of two turns.
 		"blocks": {func(p *activities.Plan) { p.Turns, p.Workers, p.BlockRows = 2, 2, 6 }, Counts{Iteration: 7 + 2 + 1 + 6, Snapshot: 1, Diagnosis: 1}},
 		// 16 rows in four pieces of 5, Score in 3, Update in 6, Diagnose in 4; two suites of 8

@@ -183,7 +183,10 @@ func each(call func() error) (float64, error) {
 func agentCalls(ctx context.Context, self string) (float64, error) {
 	players := agent.New([]agent.Program{{Name: "bench", Command: []string{self, benchAgent}}})
 	defer players.Close()
-	e := agent.Episode{Name: "0", Answers: map[string]completions.Completion{}, Task: agent.Task{Instance: "1", Chance: "1", Options: json.RawMessage(`{}`)}}
+	e := agent.Episode{
+		Name: "0", Answers: map[string]completions.Completion{},
+		Task: agent.Task{Instance: "1", Chance: "1", Options: json.RawMessage(`{}`)},
+	}
 	var took []float64
 	for begin := time.Now(); ; {
 		round, err := players.Play(ctx, agent.Question{
