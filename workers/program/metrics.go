@@ -109,7 +109,9 @@ func (x *exporter) check(stdout io.Writer) error {
 }
 
 // prints reports whether the table goes to standard output.
-func (x *exporter) prints() bool { return x.out == "" && (x.tensorBoard == "" && x.mlflow == "" || x.name != "") }
+func (x *exporter) prints() bool {
+	return x.out == "" && (x.tensorBoard == "" && x.mlflow == "" || x.name != "")
+}
 
 func (x *exporter) export(ctx context.Context, s store.Store, run string, stdout, stderr io.Writer) error {
 	links, err := iterations.Load(ctx, s, run)

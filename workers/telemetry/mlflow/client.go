@@ -1,7 +1,7 @@
 // Package mlflow logs a run's curves to an MLflow tracking server, by its REST API 2.0.
 //
-// A branch is an MLflow run, found by its tags reprise.run and reprise.branch. Only what the
-// server lacks is sent: of each metric the steps after the newest step that the server has.
+// A branch is an MLflow run, found by its tag reprise.id (digest of the run's id, and branch).
+// Only what the server lacks is sent: of each metric the steps after the newest step that the server has.
 // The steps of a metric are sent in order, so a call that was cut short is made up by the
 // next one, and no step is logged twice.
 package mlflow

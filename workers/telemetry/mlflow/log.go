@@ -2,6 +2,7 @@ package mlflow
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -133,13 +134,14 @@ func (c *Client) branch(ctx context.Context, experiment, run string, b curves.Br
 
 // run finds the branch's run, or creates it.
 func (c *Client) run(ctx context.Context, experiment, run string, b curves.Branch) (foundRun, error) {
-	quoted := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(run)
+	sum := sha256.Sum256([]byte(run))
+	id := fmt.Sprintf("%x-b%d", sum, b.Number) // MLflow's filters have no escape for a quote, which a run id may hold
 	var found struct {
 		Runs []foundRun `json:"runs"`
 	}
 	err := c.call(ctx, "runs/search", nil, map[string]any{
 		"experiment_ids": []string{experiment},
-		"filter":         fmt.Sprintf("tags.`reprise.run` = '%s' and tags.`reprise.branch` = '%d'", quoted, b.Number),
+		"filter":         fmt.Sprintf("tags.`reprise.id` = '%s'", id),
 		"max_results":    2,
 	}, &found)
 	switch {
@@ -156,7 +158,7 @@ func (c *Client) run(ctx context.Context, experiment, run string, b curves.Branc
 	err = c.call(ctx, "runs/create", nil, map[string]any{
 		"experiment_id": experiment,
 		"run_name":      fmt.Sprintf("%s/b%d", run, b.Number),
-		"tags":          []tag{{"reprise.run", run}, {"reprise.branch", strconv.Itoa(b.Number)}},
+		"tags":          []tag{{"reprise.id", id}, {"reprise.run", run}, {"reprise.branch", strconv.Itoa(b.Number)}},
 	}, &created)
 	return created.Run, err
 }

@@ -82,7 +82,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "runs/search":
 		var found []any
 		for i, run := range f.runs {
-			if in.Filter == fmt.Sprintf("tags.`reprise.run` = '%s' and tags.`reprise.branch` = '%s'", run.tags["reprise.run"], run.tags["reprise.branch"]) {
+			if in.Filter == fmt.Sprintf("tags.`reprise.id` = '%s'", run.tags["reprise.id"]) {
 				found = append(found, run.json(i))
 			}
 		}
