@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/telemetry/tfevents"
+	"github.com/reprise-rl/reprise/workers/telemetry/wandb"
 )
 
 func TestMetricsCommand(t *testing.T) {
@@ -56,10 +57,21 @@ func TestMetricsCommand(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, out, "run,branch,iteration")
 
+	// Offline runs of W&B.
+	out, said, err = metrics("a/b", "--format", "wandb", "--out", filepath.Join(dir, "wandb"))
+	require.NoError(t, err)
+	require.Empty(t, out)
+	offline := filepath.Join(dir, "wandb", wandb.Folder("a/b", 0))
+	require.Equal(t, "wandb sync "+offline+"\n", said)
+	require.FileExists(t, filepath.Join(offline, "run-"+wandb.ID("a/b", 0)+".wandb"))
+
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
+		{[]string{"a/b", "--format", "wandb"}, "--format wandb: --out DIR says where"},
+		{[]string{"a/b", "--mlflow", "localhost:5000"}, "--mlflow: the address of an MLflow server is http://HOST:PORT"},
+		{[]string{"a/b", "--mlflow", "http://127.0.0.1:1"}, "mlflow experiments/get-by-name"},
 		{[]string{"a/b", "--format", "xlsx"}, `--format: unknown format "xlsx": known are parquet, csv, jsonl`},
 		{[]string{"a/b", "--out", "t.xlsx"}, `unknown format "xlsx"`},
 		{[]string{"a/b", "--out", "t"}, "add --format"},

@@ -65,7 +65,7 @@ run's artifacts. Runs are started with the temporal CLI:
 	cmd.AddCommand(
 		grouped("serve", command.Worker(), devCommand(), demoCommand(), codecServerCommand(), doctorCommand(), pluginCommand(), versionCommand())...)
 	cmd.AddCommand(grouped("runs", runsCommand(), statusCommand(), watchCommand(), reportCommand(), pagesCommand(), trajectoriesCommand(),
-		metricsCommand(), verifyCommand(), replayCommand(), exportCommand(), duCommand(), rmCommand(), gcCommand())...)
+		metricsCommand(), verifyCommand(), replayCommand(), exportCommand(), publishCommand(), duCommand(), rmCommand(), gcCommand())...)
 	cmd.AddCommand(grouped("tools", validateCommand(), policyCommand(), envCommand())...)
 	for _, name := range []string{"bench", "gpu", "learn", "study"} {
 		cmd.AddCommand(moved(name))

@@ -1,0 +1,186 @@
+package program
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-rl/reprise/infra/human"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers/stack"
+	"github.com/reprise-rl/reprise/workers/telemetry/iterations"
+)
+
+// cardName is the model card's file, as the Hugging Face hub shows it.
+const cardName = "README.md"
+
+// cardMark is in each card that publish wrote, so that it is replaced and no other file is.
+const cardMark = "<!-- written by reprise publish -->"
+
+// cardRows bounds the rows of the card's curve.
+const cardRows = 20
+
+func publishCommand() *cobra.Command {
+	var conn stack.Connection
+	var options model.DeviceOptions
+	var o exportOptions
+	iteration := -1
+	cmd := &cobra.Command{
+		Use:   "publish RUN --out DIR",
+		Short: "write the policy with a model card, as a folder for a model hub",
+		Long: `Writes the policy as "reprise export" does, and README.md beside it: the run's
+settings, its learning curve, the digest of the manifest that made the weights, and the
+commands that check them. Nothing is uploaded. Written twice, the folder is the same.
+A run with policy.lora has its adapters added to the weights.`,
+		Example: `  reprise publish bandit-1 --out bandit-1-hf
+  reprise publish bandit-1 --iteration 29 --out bandit-1-hf`,
+		Args: oneWorkflow("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.dir == "" {
+				return errors.New("publish: --out DIR says where the folder is to be")
+			}
+			s, err := storeOf(cmd.Context(), &conn, args[0], false)
+			if err != nil {
+				return err
+			}
+			o.run, o.version = args[0], iteration+1
+			open := func() (*model.Device, error) { return model.OpenDevice(options) }
+			return publish(cmd.Context(), s, o, open, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&iteration, "iteration", -1, "the iteration, counted from 0, whose policy is written (default: the newest)")
+	f.StringVarP(&o.dir, "out", "o", "", "the folder, new or empty or published before")
+	stack.AddDeviceFlags(f, &options, ", as the run's worker had them")
+	conn.AddStoreFlags(f)
+	return cmd
+}
+
+// publish exports a version, the newest if it is 0, and writes its card.
+func publish(ctx context.Context, s store.Store, o exportOptions, open func() (*model.Device, error), out, progress io.Writer) error {
+	head, err := store.Head(ctx, s, o.run)
+	if err != nil {
+		return fmt.Errorf("%w%s", err, adviceOn(err, o.run))
+	}
+	o.version = cmp.Or(o.version, head.Manifest.Version())
+	settings, err := store.GetArtifact(ctx, s, head.Manifest.Spec)
+	if err != nil {
+		return fmt.Errorf("settings of run %q: %w", o.run, err)
+	}
+	links, err := iterations.Load(ctx, s, o.run)
+	if err != nil {
+		return fmt.Errorf("%w%s", err, adviceOn(err, o.run))
+	}
+	table, err := iterations.From(links)
+	if err != nil {
+		return fmt.Errorf("table of run %q: %w%s", o.run, err, adviceOn(err, o.run))
+	}
+	text, err := card(o.run, o.version, settings, table)
+	if err != nil {
+		return err
+	}
+	var lora struct {
+		Policy struct {
+			LoRA json.RawMessage `json:"lora"`
+		} `json:"policy"`
+	}
+	if err := json.Unmarshal(settings, &lora); err != nil {
+		return fmt.Errorf("settings of run %q: %w", o.run, err)
+	}
+	if o.merge = len(lora.Policy.LoRA) > 0 && string(lora.Policy.LoRA) != "null"; o.merge {
+		o.dtype = "float32"
+	}
+	path := filepath.Join(o.dir, cardName)
+	have, err := os.ReadFile(path)
+	switch {
+	case err == nil && bytes.Contains(have, []byte(cardMark)):
+		if err := os.Remove(path); err != nil { // export takes only its own files for its own
+			return fmt.Errorf("replace the model card: %w", err)
+		}
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("look for a model card: %w", err)
+	}
+	if err := exportPolicy(ctx, s, o, open, out, progress); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		return fmt.Errorf("write the model card: %w", err)
+	}
+	return nil
+}
+
+// card is the text of a version's model card. The same run and version have the same card.
+func card(run string, version int, settings []byte, t iterations.Table) ([]byte, error) {
+	at := map[string]int{}
+	for i, c := range t.Columns {
+		at[c.Name] = i
+	}
+	var kept [][]any
+	for _, row := range t.Rows {
+		abandoned, _ := row[at["abandoned"]].(bool)
+		n, _ := row[at["iteration"]].(int64)
+		if !abandoned && n < int64(version) {
+			kept = append(kept, row)
+		}
+	}
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, settings, "", "  "); err != nil {
+		return nil, fmt.Errorf("settings of run %q: %w", run, err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "---\nlibrary_name: transformers\ntags: [reinforcement-learning, reprise]\n---\n%s\n", cardMark)
+	fmt.Fprintf(&b, "# %s, version %d\n\nA policy that Reprise trained in %s.\n\n", run, version, human.Plural(version, "iteration"))
+	if len(kept) > 0 {
+		newest := kept[len(kept)-1]
+		fmt.Fprintf(&b, "## Where it comes from\n\nThe manifest that made these weights has the SHA-256 `%s`,\n", newest[at["manifest"]])
+		fmt.Fprintf(&b, "and the state after it is `%s`. Each manifest names the one before it by digest.\n", newest[at["state_after"]])
+		fmt.Fprintf(&b, "Whoever has the run's bucket checks all artifacts, and computes an iteration again:\n\n")
+		word := human.ShellWord(run)
+		fmt.Fprintf(&b, "    reprise verify %s\n    reprise replay %s --iteration %d\n\n## Learning curve\n\n", word, word, version-1)
+		curveTable(&b, t, at, kept)
+	}
+	fmt.Fprintf(&b, "\n## Settings\n\n```json\n%s\n```\n", strings.TrimSpace(pretty.String()))
+	return []byte(b.String()), nil
+}
+
+// curveTable writes at most about cardRows rows, evenly apart, and the newest.
+func curveTable(b *strings.Builder, t iterations.Table, at map[string]int, rows [][]any) {
+	var shown []int
+	for _, name := range []string{"reward/mean", "success/mean"} {
+		if i, ok := at[name]; ok {
+			shown = append(shown, i)
+		}
+	}
+	b.WriteString("| iteration |")
+	for _, i := range shown {
+		fmt.Fprintf(b, " %s |", t.Columns[i].Name)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(shown)) + "\n")
+	apart := (len(rows) + cardRows - 1) / cardRows
+	for n, row := range rows {
+		if n%apart != 0 && n != len(rows)-1 {
+			continue
+		}
+		fmt.Fprintf(b, "| %d |", row[at["iteration"]])
+		for _, i := range shown {
+			cell := ""
+			if v, ok := row[i].(float64); ok {
+				cell = strconv.FormatFloat(v, 'g', 4, 64)
+			}
+			fmt.Fprintf(b, " %s |", cell)
+		}
+		b.WriteString("\n")
+	}
+}
