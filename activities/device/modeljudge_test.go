@@ -184,8 +184,8 @@ func TestModelJudge(t *testing.T) {
 		same, err := h.Judge(ctx, ask)
 		require.NoError(t, err)
 		require.Equal(t, got.Table.Content, same.Table.Content)
-		rest, _ := g.counts()
-		require.Equal(t, all, rest+len(recorded), "what has an answer is not asked again")
+		rest, twice := g.counts() // a question of the attempt that was killed may arrive only now
+		require.Equal(t, all, rest-twice+len(recorded), "what has an answer is not asked again")
 	})
 	t.Run("an answer that cannot be read", func(t *testing.T) {
 		h, s := by()

@@ -18,6 +18,8 @@ const (
 	// all rewards are equal, all advantages are 0, and a change of credit or selection shows nowhere.
 	warmStartPart  = 4
 	warmStartSteps = 60
+	// mostSteps bounds it: a preset takes some twenty seconds.
+	mostSteps = 125
 )
 
 // document is a preset, decoded.
@@ -68,7 +70,7 @@ func startsItself(doc document) bool {
 func cut(doc document) {
 	doc["iterations"] = iterations
 	if w := object(doc, "policy", "warm_start"); w != nil {
-		lower(w, "steps", max(warmStartSteps, number(w, "steps")/warmStartPart))
+		lower(w, "steps", min(mostSteps, max(warmStartSteps, number(w, "steps")/warmStartPart)))
 	}
 	if e := object(doc, "evaluation"); e != nil {
 		lower(e, "instances", evaluationRows)

@@ -41,7 +41,7 @@ func TestCutPresetsAreRuns(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, 2, short.Iterations, name)
 		require.LessOrEqual(t, short.Policy.WarmStart.Steps, whole.Policy.WarmStart.Steps, name)
-		require.LessOrEqual(t, short.Policy.WarmStart.Steps, 125, name)
+		require.LessOrEqual(t, short.Policy.WarmStart.Steps, mostSteps, name)
 		require.Equal(t, whole.Rollout, short.Rollout, name)
 		require.Equal(t, whole.Selection, short.Selection, name)
 		require.Equal(t, whole.Credit, short.Credit, name)

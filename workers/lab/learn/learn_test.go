@@ -44,7 +44,7 @@ func TestLessonSpecs(t *testing.T) {
 			}
 			require.Equal(t, 256, s.Evaluation.Suites[0].Rows())
 			if l.Preset != "bandit-demo" {
-				require.Equal(t, l.Name != "lookup-starter-alone", s.Rollout.Turns > 1)
+				require.Equal(t, l.Name != "lookup-starter-alone" && l.Name != "code-starter", s.Rollout.Turns > 1)
 				require.Equal(t, l.Name == "lookup-starter", len(s.Environment.Tools) > 0)
 				sampled := l.Preset == "webshop-starter" || l.Preset == "lookup-starter"
 				require.Equal(t, map[bool]float64{false: 0.5, true: 1}[sampled], s.Evaluation.Temperature)
@@ -162,7 +162,7 @@ func rewardNames() string {
 
 func TestLearnRefusesUnknownSetting(t *testing.T) {
 	_, err := Run(t.Context(), Options{Only: "p30", Seeds: 1}, &bytes.Buffer{})
-	require.EqualError(t, err, `learn: --only "p30" is none of p25-keep25, p25-all, p10-all, p10-keep25, p25-all-std, p25-lora, frozenlake, sokoban, webshop-starter, lookup-starter, lookup-starter-alone, roles, roles-grpo, smol-bandit, smol-bandit-lora, smol-frozenlake, `+rewardNames())
+	require.EqualError(t, err, `learn: --only "p30" is none of p25-keep25, p25-all, p10-all, p10-keep25, p25-all-std, p25-lora, frozenlake, sokoban, webshop-starter, code-starter, lookup-starter, lookup-starter-alone, roles, roles-grpo, smol-bandit, smol-bandit-lora, smol-frozenlake, `+rewardNames())
 	_, err = Run(t.Context(), Options{}, &bytes.Buffer{})
 	require.ErrorContains(t, err, "--seeds 0")
 }

@@ -49,6 +49,7 @@ var tasks = []Setting{
 	{Name: "frozenlake", Preset: "frozenlake-learn", Rises: 3, What: "rises by 3 standard errors"},
 	{Name: "sokoban", Preset: "sokoban-learn", Rises: 3, What: "rises by 3 standard errors"},
 	{Name: "webshop-starter", Preset: "webshop-starter", Rises: 3, Reaches: 1. / 3, What: "rises by 3 standard errors, to a third of the way from random to best play"},
+	{Name: "code-starter", Preset: "code-starter", Rises: 3, What: "rises by 3 standard errors, on functions that are not trained on"},
 	{Name: "lookup-starter", Preset: "lookup-starter", What: "nothing: it has not been measured yet"},
 	{Name: "lookup-starter-alone", Preset: "lookup-starter", Fields: alone, What: "nothing: the same without the tool, to compare"},
 	{Name: "roles", Preset: "dr-mas", Rises: 3, What: "rises by 3 standard errors"},
