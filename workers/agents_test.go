@@ -137,7 +137,11 @@ func (a *tester) play(w http.ResponseWriter, r *http.Request) {
 
 // call asks the policy; a message without a role says that it did not answer.
 func (a *tester) call(ctx context.Context, e told, history []said) said {
-	body, _ := json.Marshal(map[string]any{"model": "policy", "messages": history})
+	ask := map[string]any{"model": "policy", "messages": history}
+	if len(history) > 2 {
+		ask["temperature"] = 0.5
+	}
+	body, _ := json.Marshal(ask)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.BaseURL+"/chat/completions", bytes.NewReader(body))
 	require.NoError(a.t, err)
 	request.Header.Set("Authorization", "Bearer "+e.Key)

@@ -120,54 +120,55 @@ func (t *taking) row(i int) run.RequestRow {
 
 // ask asks the agents.
 func (t *taking) ask(ctx context.Context) ([]run.RequestRow, error) {
-	players := t.device.Agents
-	if name := t.Train.Rollout.Agent; players == nil || !players.Has(name) {
-		return nil, fmt.Errorf("agent %q: %w: start it with --agent %[1]s=COMMAND or --agent %[1]s=URL", name, activities.ErrNotServed)
-	}
-	q := t.question()
-	prompts := map[string]run.RequestRow{} // by the name of the episode and the address
+	q, rows := t.question()
+	called := map[string]run.RequestRow{} // by the name of the episode and the address
 	q.Admit = func(c completions.Call) *completions.Refusal {
-		row, refusal := t.admit(c)
-		prompts[c.Episode+" "+c.Address] = row
+		row, refusal := t.admit(rows[c.Episode], c)
+		called[c.Episode+" "+c.Address] = row
 		return refusal
 	}
-	round, err := players.Play(ctx, q)
+	round, err := agent.Round{}, agent.ErrUnknown
+	if t.device.Agents != nil {
+		round, err = t.device.Agents.Play(ctx, q)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
+	case errors.Is(err, agent.ErrUnknown):
+		return nil, fmt.Errorf("agent %q: %w: start it with --agent %[1]s=COMMAND or --agent %[1]s=URL", q.Agent, activities.ErrNotServed)
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", err, activities.ErrEnvironment)
 	case len(round.Calls)+len(round.Ends) == 0:
 		return nil, errNothing
 	}
-	var rows []run.RequestRow
+	var taken []run.RequestRow
 	for _, c := range round.Calls {
-		rows = append(rows, prompts[c.Episode+" "+c.Address])
+		taken = append(taken, called[c.Episode+" "+c.Address])
 	}
 	for _, e := range round.Ends {
-		row, err := t.ended(e)
+		row, err := t.ended(rows[e.Episode], e)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, row)
+		taken = append(taken, row)
 	}
-	slices.SortStableFunc(rows, func(a, b run.RequestRow) int { return cmp.Compare(a.Row, b.Row) })
-	return rows, nil
+	slices.SortStableFunc(taken, func(a, b run.RequestRow) int { return cmp.Compare(a.Row, b.Row) })
+	return taken, nil
 }
 
-// question asks about the episodes that are not over.
-func (t *taking) question() agent.Question {
+// question asks about the episodes that are not over, and gives their rows by the names that they have in it.
+func (t *taking) question() (q agent.Question, rows map[string]int) {
 	environment, temperature := t.Train.Environment, t.in.Settings.Rollout.Temperature
-	lowest := temperature
 	if s := t.task.Suite; s != nil {
-		environment, temperature, lowest = s.Environment, s.Temperature, 0
+		environment, temperature = s.Environment, s.Temperature
 	}
 	seconds := time.Duration(t.Train.Limits.ActivitySeconds) * time.Second
-	q := agent.Question{
-		Agent: t.Train.Rollout.Agent, Rollout: run.Dir(t.in.Run, t.in.Branch, t.in.Rollout) + "/" + run.TurnName(t.in.Rollout, 0, ""),
-		Limits: completions.Limits{Temperature: temperature, LowestTemperature: lowest, MaxTokens: t.task.MaxNewTokens},
+	q = agent.Question{
+		Agent: t.Train.Rollout.Agent, Rollout: fmt.Sprintf("%s/%d", run.Dir(t.in.Run, t.in.Branch, t.in.Rollout), t.in.Rollout.Round),
+		Limits: completions.Limits{Temperature: temperature, MaxTokens: t.task.MaxNewTokens},
 		Wait:   seconds / 2, Gather: min(gather, seconds/4), Silence: environment.Timeout(),
 	}
+	rows = map[string]int{}
 	for i, d := range t.dialogues {
 		if d.End != nil {
 			continue
@@ -182,23 +183,27 @@ func (t *taking) question() agent.Question {
 		for _, c := range d.Calls {
 			e.Answers[c.Address] = c.Answer
 		}
-		q.Episodes = append(q.Episodes, e)
+		q.Episodes, rows[e.Name] = append(q.Episodes, e), i
 	}
-	return q
+	return q, rows
 }
 
-// admit gives the row of a call, or why it cannot be answered.
-func (t *taking) admit(c completions.Call) (run.RequestRow, *completions.Refusal) {
-	i, err := strconv.Atoi(c.Episode)
-	if err != nil || i < 0 || i >= len(t.dialogues) {
-		return run.RequestRow{}, &completions.Refusal{Status: http.StatusInternalServerError, Message: "an episode that is not played"}
+// most is the most calls of an episode.
+func (t *taking) most() int {
+	if t.task.Suite != nil {
+		return t.task.Turns
 	}
+	return t.in.Settings.Rollout.Limit(t.task.Turns)
+}
+
+// admit gives the row of a call in episode i, or why it cannot be answered.
+func (t *taking) admit(i int, c completions.Call) (run.RequestRow, *completions.Refusal) {
 	d, row := t.dialogues[i], t.row(i)
 	refuse := func(code, format string, values ...any) (run.RequestRow, *completions.Refusal) {
 		return row, &completions.Refusal{Status: http.StatusBadRequest, Code: code, Message: fmt.Sprintf(format, values...)}
 	}
-	if len(d.Calls) >= t.task.Turns {
-		return refuse("turns_spent", "the episode has had its %d calls, as many as rollout.turns", t.task.Turns)
+	if most := t.most(); len(d.Calls) >= most {
+		return refuse("turns_spent", "the episode has had its %d calls (rollout.turns)", most)
 	}
 	var refusal *completions.Refusal
 	if row.PromptIDs, row.Continues, refusal = t.speaker.Prompt(d, c.Request); refusal != nil {
@@ -211,13 +216,9 @@ func (t *taking) admit(c completions.Call) (run.RequestRow, *completions.Refusal
 	return row, nil
 }
 
-// ended is the row of an episode's end.
-func (t *taking) ended(e agent.End) (run.RequestRow, error) {
-	i, err := strconv.Atoi(e.Episode)
-	if err != nil {
-		return run.RequestRow{}, fmt.Errorf("end of episode %q: %w", e.Episode, err)
-	}
-	row := t.row(i)
+// ended is the row of the end of episode i.
+func (t *taking) ended(i int, e agent.End) (row run.RequestRow, err error) {
+	row = t.row(i)
 	row.Ended, row.Reward, row.Success, row.Error = true, e.Reward, e.Success, strings.ToValidUTF8(e.Error, "\uFFFD")
 	for _, address := range e.Calls {
 		if t.dialogues[i].Call(address) != nil {
@@ -274,52 +275,43 @@ func (w *work) answer(ctx context.Context, task *run.Task, in activities.Generat
 		temperature float64
 		stops       string
 	}
-	byWay, ways := map[way][]int{}, []way(nil)
-	asked := make([]completions.Request, len(requests))
-	for i, r := range requests {
-		if r.Ended {
+	byWay, ways := map[way][]run.RequestRow{}, []way(nil)
+	asked := map[int32]completions.Request{} // by the row
+	for _, r := range requests {
+		if r.Ended || r.Row < rows[0].Row || r.Row > rows[len(rows)-1].Row { // it has no call, or one of another piece
 			continue
 		}
-		var err error
-		if asked[i], err = run.ReadRequest(r); err != nil {
+		request, err := run.ReadRequest(r)
+		if err != nil {
 			return err
 		}
-		of := way{temperature: asked[i].Temperature, stops: strings.Join(asked[i].Stop, "\x00")}
+		of := way{temperature: request.Temperature, stops: strings.Join(request.Stop, "\x00")}
 		for of.turn = 1; of.turn < len(task.Widths) && len(r.PromptIDs) > task.Widths[of.turn-1]; {
 			of.turn++
 		}
 		if byWay[of] == nil {
 			ways = append(ways, of)
 		}
-		byWay[of] = append(byWay[of], i)
+		byWay[of], asked[r.Row] = append(byWay[of], r), request
 	}
 	for _, of := range ways {
 		gen := model.GenerateInput{
+			Prompts: slices.Repeat([][]int32{w.Tokenizer.EndOfTurn()[:1]}, len(rows)), Alive: make([]bool, len(rows)),
 			Temperature: float32(of.temperature), Greedy: of.temperature == 0,
-			StopTexts: model.NewStopTexts(asked[byWay[of][0]].Stop, w.Tokenizer.Bytes),
+			StopTexts: model.NewStopTexts(asked[byWay[of][0].Row].Stop, w.Tokenizer.Bytes),
 		}
 		addresses := make([]draw.Address, len(rows))
-		for i, row := range rows {
-			gen.Prompts, gen.Alive = append(gen.Prompts, w.Tokenizer.EndOfTurn()[:1]), append(gen.Alive, false)
-			for _, k := range byWay[of] {
-				if requests[k].Row != row.Row {
-					continue
-				}
-				gen.Prompts[i], gen.Alive[i] = requests[k].PromptIDs, true
-				a := w.Address(task, in.Policy.Branch, in.Rollout, int(row.Group), int(row.Member)).Sample
-				a.Purpose = a.Purpose.With(draw.Purpose("call/" + requests[k].Address))
-				addresses[i] = a
-			}
+		for _, r := range byWay[of] {
+			i := r.Row - rows[0].Row
+			a := w.Address(task, in.Policy.Branch, in.Rollout, int(r.Group), int(r.Member)).Sample
+			a.Purpose = a.Purpose.With(draw.Purpose("call/" + r.Address))
+			gen.Prompts[i], gen.Alive[i], addresses[i] = r.PromptIDs, true, a
 		}
 		if err := w.sampleBy(ctx, w.engine.state, in.Policy.Run, w.Shapes(task, of.turn), gen, addresses, rows); err != nil {
 			return err
 		}
-	}
-	for i := range rows {
-		for k, r := range requests {
-			if r.Row == rows[i].Row && !r.Ended {
-				cutSample(&rows[i], asked[k].MaxTokens)
-			}
+		for _, r := range byWay[of] {
+			cutSample(&rows[r.Row-rows[0].Row], asked[r.Row].MaxTokens)
 		}
 	}
 	return nil

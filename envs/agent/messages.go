@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/reprise-rl/reprise/envs/completions"
 	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/model/draw"
 )
@@ -57,6 +58,12 @@ type start struct {
 	APIKey   string `json:"api_key"`
 	Model    string `json:"model"`
 	Task     Task   `json:"task"`
+}
+
+// without is a text of an agent's without the address and the key that it was told: they differ from attempt to attempt,
+// and the key is a secret.
+func (s start) without(text string) string {
+	return completions.Masked(strings.ReplaceAll(text, s.BaseURL, "(base_url)"))
 }
 
 // Model is the name of the policy in calls; any other is as good.

@@ -32,8 +32,9 @@ type Players struct {
 	name     string // of the agent that plays
 	rollout  string
 	player   player // nil if none is started
-	stop     context.CancelFunc
-	episodes map[string]*playing
+	playing  context.Context
+	stop     context.CancelFunc // ends playing: the rollout is over
+	episodes map[string]*attempt
 	// untold are calls that were taken and have no answer yet.
 	untold []completions.Call
 	// tries is how often an episode's agent has left it since it got an answer.
@@ -47,10 +48,8 @@ type Players struct {
 	events chan struct{} // has an element when something is in the inbox
 }
 
-// playing is an episode that was begun.
-type playing struct {
-	// by tells outcomes of this attempt from those of an earlier one.
-	by     *int
+// attempt is an episode that an agent was told of.
+type attempt struct {
 	told   time.Time // when the agent last got or asked something
 	handed map[string]bool
 	end    *End // nil while it is under way
@@ -59,7 +58,7 @@ type playing struct {
 // outcome is what an agent says about an episode.
 type outcome struct {
 	episode string
-	by      *int
+	of      *attempt
 	player  player
 	result  Result
 	err     error
@@ -67,15 +66,12 @@ type outcome struct {
 
 // New makes players of programs with different names; nothing is started before the first question.
 func New(programs []Program) *Players {
-	p := &Players{programs: map[string]Program{}, episodes: map[string]*playing{}, tries: map[string]int{}, events: make(chan struct{}, 1)}
+	p := &Players{programs: map[string]Program{}, episodes: map[string]*attempt{}, tries: map[string]int{}, events: make(chan struct{}, 1)}
 	for _, program := range programs {
 		p.programs[program.Name] = program
 	}
 	return p
 }
-
-// Has reports whether an agent has the name.
-func (p *Players) Has(name string) bool { _, ok := p.programs[name]; return ok }
 
 // Play hands the agents their answers, and waits for calls: until every episode has called or ended, or as long as the
 // question says. Of several calls of an episode it gives the first by how often the same was asked before and by address;
@@ -145,12 +141,13 @@ func (p *Players) Play(ctx context.Context, q Question) (Round, error) {
 
 // begin makes the question's rollout the one that is played, and gives its episodes their answers.
 func (p *Players) begin(ctx context.Context, q Question) error {
-	if !p.Has(q.Agent) {
+	if _, ok := p.programs[q.Agent]; !ok {
 		return fmt.Errorf("%w: %q", ErrUnknown, q.Agent)
 	}
 	if p.rollout != q.Rollout || p.name != q.Agent {
 		p.leave(p.name != q.Agent)
 		p.rollout, p.name = q.Rollout, q.Agent
+		p.playing, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	}
 	if p.server == nil {
 		var err error
@@ -173,32 +170,32 @@ func (p *Players) begin(ctx context.Context, q Question) error {
 }
 
 // play begins an episode, with the answers that it has.
-func (p *Players) play(q Question, e Episode) error {
+func (p *Players) play(q Question, e Episode) (err error) {
 	key, err := p.server.Open(e.Name, q.Limits)
 	if err != nil {
 		return fmt.Errorf("open episode %s of agent %s: %w", e.Name, q.Agent, err)
 	}
-	p.episodes[e.Name] = &playing{by: new(int), told: time.Now(), handed: map[string]bool{}}
+	of := &attempt{told: time.Now(), handed: map[string]bool{}}
+	p.episodes[e.Name] = of
+	defer func() {
+		if err != nil { // the next question begins it
+			p.server.Close(e.Name)
+			delete(p.episodes, e.Name)
+		}
+	}()
 	if err := p.hand(e, true); err != nil {
 		return err
 	}
 	if p.player == nil {
 		if p.player, err = p.programs[q.Agent].start(); err != nil {
-			p.server.Close(e.Name)
-			delete(p.episodes, e.Name)
 			return err
 		}
 	}
-	if p.stop == nil {
-		p.stop = func() {}
-	}
-	within, stop := context.WithCancel(context.Background())
-	before := p.stop
-	p.stop = func() { before(); stop() }
-	o := outcome{episode: e.Name, by: p.episodes[e.Name].by, player: p.player}
+	o, within := outcome{episode: e.Name, of: of, player: p.player}, p.playing
 	told := start{Protocol: Version, Episode: e.Name, BaseURL: p.server.URL(), APIKey: key, Model: Model, Task: e.Task}
 	go func() {
 		o.result, o.err = o.player.play(within, told)
+		o.result.Error = told.without(o.result.Error)
 		p.inbox.Lock()
 		p.inbox.ended = append(p.inbox.ended, o)
 		p.inbox.Unlock()
@@ -241,12 +238,12 @@ func (p *Players) look(ctx context.Context, q Question) (ends []End, open []stri
 	left := map[string]error{}
 	for _, o := range outcomes {
 		st := p.episodes[o.episode]
-		if st == nil || st.by != o.by || st.end != nil {
+		if st != o.of || st.end != nil {
 			continue // of an attempt that was given up
 		}
 		if o.err != nil {
 			left[o.episode] = o.err
-			if died, ok := o.player.(*process); ok && p.player == player(died) {
+			if died, ok := o.player.(*process); ok && p.player == died {
 				p.player = nil
 			}
 			continue
@@ -273,7 +270,7 @@ func (p *Players) look(ctx context.Context, q Question) (ends []End, open []stri
 }
 
 // finish takes over how an episode ended. Nobody can call in it any more.
-func (p *Players) finish(name string, st *playing, r Result) {
+func (p *Players) finish(name string, st *attempt, r Result) {
 	st.end = &End{Episode: name, Result: r, Calls: p.server.Answered(name)}
 	p.server.Close(name)
 }

@@ -1,24 +1,14 @@
 package agent
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
-	"github.com/reprise-rl/reprise/envs/foreign/stdio"
-	"github.com/reprise-rl/reprise/infra/keeper"
 	"github.com/reprise-rl/reprise/infra/strict"
 )
 
@@ -80,193 +70,6 @@ func (p Program) start() (player, error) {
 	}
 	return startProcess(p)
 }
-
-// process is an agent that runs.
-type process struct {
-	program Program
-	command *exec.Cmd // its keeper
-	end     func()
-	log     *stdio.Tail
-
-	writing sync.Mutex
-	in      io.WriteCloser
-
-	mu      sync.Mutex
-	waiting map[string]chan Result
-	err     error
-	dead    chan struct{} // closed with err set
-}
-
-func startProcess(program Program) (*process, error) {
-	p := &process{
-		program: program, command: exec.Command(program.Command[0], program.Command[1:]...), log: stdio.NewTail(),
-		waiting: map[string]chan Result{}, dead: make(chan struct{}),
-	}
-	p.command.Env = append(stdio.Inherited(program.Variables...), "PYTHONHASHSEED=0", "PYTHONUNBUFFERED=1")
-	p.command.Stderr = p.log
-	p.command.WaitDelay = time.Second
-	in, err := p.command.StdinPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start agent %s: %w: %w", program.Name, ErrDied, err)
-	}
-	out, err := p.command.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start agent %s: %w: %w", program.Name, ErrDied, err)
-	}
-	if p.end, err = keeper.Start(p.command); err != nil {
-		return nil, fmt.Errorf("start agent %s: %w: %w", program.Name, ErrDied, err)
-	}
-	p.in = in
-	go p.read(bufio.NewReaderSize(out, 1<<16))
-	return p, nil
-}
-
-// read hands out answers until the process ends or writes what is none.
-func (p *process) read(out *bufio.Reader) {
-	var bad error
-	for bad == nil {
-		line, err := readLine(out)
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				bad = err
-			}
-			break
-		}
-		if len(bytes.TrimSpace(line)) == 0 {
-			continue
-		}
-		var episode string
-		var result Result
-		if episode, result, bad = readResult(line); bad != nil {
-			break
-		}
-		p.mu.Lock()
-		to := p.waiting[episode]
-		delete(p.waiting, episode)
-		p.mu.Unlock()
-		if to == nil {
-			bad = fmt.Errorf("it answered about episode %s, which it does not play", strict.Quote(episode))
-			break
-		}
-		to <- result
-	}
-	p.end()
-	p.log.Close()
-	_ = p.in.Close()
-	_ = p.command.Wait() // its status says how it ended
-	err := ErrDied
-	if bad != nil {
-		err = fmt.Errorf("%w: %w", ErrAnswer, bad)
-	} else if state := p.command.ProcessState; state != nil && state.ExitCode() >= 0 {
-		err = fmt.Errorf("%w: it ended with %s", ErrDied, state)
-	}
-	if text := p.log.Text(); text != "" {
-		err = fmt.Errorf("%w; it last wrote to standard error: %s", err, text)
-	}
-	p.mu.Lock()
-	p.err = fmt.Errorf("agent %s: %w", p.program.Name, err)
-	p.mu.Unlock()
-	close(p.dead)
-}
-
-// readLine reads a line of at most MaxAnswer bytes.
-func readLine(r *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := r.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case len(line) > MaxAnswer:
-			return nil, fmt.Errorf("a line of more than %d bytes", MaxAnswer)
-		case err == nil:
-			return line, nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, err
-		}
-	}
-}
-
-func (p *process) play(ctx context.Context, s start) (Result, error) {
-	answer := make(chan Result, 1)
-	p.mu.Lock()
-	p.waiting[s.Episode] = answer
-	p.mu.Unlock()
-	line, err := json.Marshal(s)
-	if err != nil {
-		return Result{}, fmt.Errorf("encode an episode for agent %s: %w", p.program.Name, err)
-	}
-	written := make(chan struct{})
-	go func() { // a process that does not read holds up nobody else
-		defer close(written)
-		p.writing.Lock()
-		defer p.writing.Unlock()
-		_, _ = p.in.Write(append(line, '\n')) // the process's end says why it failed
-	}()
-	select {
-	case r := <-answer:
-		<-written
-		return r, nil
-	case <-p.dead:
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return Result{}, p.err
-	case <-ctx.Done():
-		return Result{}, ctx.Err()
-	}
-}
-
-func (p *process) close() {
-	p.end()
-	<-p.dead
-}
-
-// address is an agent that is reached by HTTP.
-type address struct{ program *Program }
-
-func (a address) play(ctx context.Context, s start) (Result, error) {
-	fail := func(kind error, format string, values ...any) (Result, error) {
-		return Result{}, fmt.Errorf("agent %s: %w: %s", a.program.Name, kind, fmt.Sprintf(format, values...))
-	}
-	body, err := json.Marshal(s)
-	if err != nil {
-		return Result{}, fmt.Errorf("encode an episode for agent %s: %w", a.program.Name, err)
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.program.URL, bytes.NewReader(body))
-	if err != nil {
-		return fail(ErrDied, "its address is no URL")
-	}
-	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		var reason *url.Error // it shows the address
-		if errors.As(err, &reason) {
-			err = reason.Err
-		}
-		return fail(ErrDied, "%v", err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, MaxAnswer+1))
-	switch {
-	case err != nil:
-		return fail(ErrDied, "%v", err)
-	case response.StatusCode >= 500 || response.StatusCode == http.StatusTooManyRequests:
-		return fail(ErrDied, "it answered with status %d: %s", response.StatusCode, strict.Quote(string(text)))
-	case response.StatusCode != http.StatusOK:
-		return fail(ErrAnswer, "it answered with status %d: %s", response.StatusCode, strict.Quote(string(text)))
-	case len(text) > MaxAnswer:
-		return fail(ErrAnswer, "more than %d bytes", MaxAnswer)
-	}
-	episode, result, err := readResult(text)
-	if err == nil && episode != "" && episode != s.Episode {
-		err = fmt.Errorf("it answered about episode %s, asked was %s", strict.Quote(episode), s.Episode)
-	}
-	if err != nil {
-		return fail(ErrAnswer, "%v", err)
-	}
-	return result, nil
-}
-
-func (address) close() {}
 
 // Flags name agents.
 type Flags struct {

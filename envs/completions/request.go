@@ -36,9 +36,6 @@ const (
 type Limits struct {
 	// Temperature is that of the spec: what a call has that names none, and the most that it may ask for.
 	Temperature float64
-	// LowestTemperature is the least that a call may ask for. With the spec's own value there is one temperature, for
-	// instance because what is sampled at another one cannot be trained on. 0 allows greedy calls.
-	LowestTemperature float64
 	// MaxTokens is that of the spec: what a call has that names none, and the most that it may ask for.
 	MaxTokens int
 }
@@ -51,8 +48,6 @@ func (l Limits) Check() error {
 	switch {
 	case !(l.Temperature >= 0) || math.IsInf(l.Temperature, 0):
 		return fmt.Errorf("limits of calls: temperature %v, want a number from 0", l.Temperature)
-	case !(l.LowestTemperature >= 0 && l.LowestTemperature <= l.Temperature):
-		return fmt.Errorf("limits of calls: lowest temperature %v, want 0 to %v", l.LowestTemperature, l.Temperature)
 	case l.MaxTokens < 1:
 		return fmt.Errorf("limits of calls: %d tokens, want at least 1", l.MaxTokens)
 	}

@@ -317,10 +317,9 @@ func TestLimits(t *testing.T) {
 		temperature string
 		ok          bool
 	}{
-		{Limits{Temperature: 0.7, LowestTemperature: 0.7, MaxTokens: 1}, "0.7", true},
-		{Limits{Temperature: 0.7, LowestTemperature: 0.7, MaxTokens: 1}, "0.69", false},
-		{Limits{Temperature: 0.7, LowestTemperature: 0.5, MaxTokens: 1}, "0.5", true},
-		{Limits{Temperature: 0.7, LowestTemperature: 0.5, MaxTokens: 1}, "0", false},
+		{Limits{Temperature: 0.7, MaxTokens: 1}, "0.7", true},
+		{Limits{Temperature: 0.7, MaxTokens: 1}, "0.71", false},
+		{Limits{Temperature: 0.7, MaxTokens: 1}, "0", true},
 		{Limits{Temperature: 0, MaxTokens: 1}, "0", true},
 		{Limits{Temperature: 0, MaxTokens: 1}, "0.01", false},
 	} {
@@ -331,7 +330,7 @@ func TestLimits(t *testing.T) {
 	zero := 0.0
 	for _, l := range []Limits{
 		{}, {Temperature: -1, MaxTokens: 1}, {Temperature: zero / zero, MaxTokens: 1}, {Temperature: 1 / zero, MaxTokens: 1},
-		{Temperature: 1, LowestTemperature: 2, MaxTokens: 1}, {Temperature: 1, LowestTemperature: -1, MaxTokens: 1}, {Temperature: 1},
+		{Temperature: 1},
 	} {
 		require.Error(t, l.Check(), fmt.Sprint(l))
 	}

@@ -11,6 +11,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"regexp"
 	"runtime"
 	"sync"
 	"time"
@@ -138,6 +139,14 @@ type episode struct {
 	live     int
 }
 
+// keyPrefix begins the keys of episodes.
+const keyPrefix = "sk-reprise-"
+
+var keys = regexp.MustCompile(keyPrefix + `[A-Za-z0-9_-]+`)
+
+// Masked is a text without the keys of episodes.
+func Masked(text string) string { return keys.ReplaceAllString(text, keyPrefix+"…") }
+
 // Open opens an episode and gives its key, 256 random bits. Errors are of kind ErrEpisode, ErrStopped, or about limits
 // that allow no call.
 func (s *Server) Open(name string, limits Limits) (key string, err error) {
@@ -146,7 +155,7 @@ func (s *Server) Open(name string, limits Limits) (key string, err error) {
 	}
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
-	key = "sk-reprise-" + base64.RawURLEncoding.EncodeToString(secret[:])
+	key = keyPrefix + base64.RawURLEncoding.EncodeToString(secret[:])
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

@@ -2,7 +2,6 @@ package completions
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/reprise-rl/reprise/infra/strict"
 )
@@ -13,14 +12,14 @@ func (r *reading) model(n strict.Node, at string) (refusal *Refusal) {
 }
 
 func (r *reading) temperature(n strict.Node, at string) *Refusal {
-	low, high := r.limits.LowestTemperature, r.limits.Temperature
+	most := r.limits.Temperature
 	t, ok := n.Float()
 	switch {
 	case !ok:
 		return wrongType(n, at, "a number")
-	case t < low || t > high:
-		return refuse(CodeUnsupported, at, "%s is %s, want %s", at, n.Found(), span(low, high))
-	case t < smallestTemperature && t != 0 && t != high:
+	case t < 0 || t > most:
+		return refuse(CodeUnsupported, at, "%s is %s, want a number from 0 to %v, the run's", at, n.Found(), most)
+	case t < smallestTemperature && t != 0 && t != most:
 		return refuse(CodeUnsupported, at, "%s is %s, want 0 (greedy) or at least %v", at, n.Found(), smallestTemperature)
 	}
 	if t != 0 { // -0 is 0
@@ -29,15 +28,6 @@ func (r *reading) temperature(n strict.Node, at string) *Refusal {
 		r.Temperature = 0
 	}
 	return nil
-}
-
-// span says in words what numbers are allowed.
-func span(low, high float64) string {
-	shown := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
-	if low == high {
-		return shown(high) + ", the run's"
-	}
-	return "a number from " + shown(low) + " to " + shown(high) + ", the run's"
 }
 
 // maxTokens reads max_tokens and its newer name.

@@ -50,7 +50,7 @@ func (r rolling) converse() []Call {
 			r.end(true)
 		}).shown(r.label+" · arrange", r.label+" · turns of the calls").timed(r.timing + "arrange").completing()}
 	}
-	shown, after := key, ""
+	after := ""
 	if p.Waits > 0 {
 		after = fmt.Sprintf(" · waited %d times", p.Waits)
 	}
@@ -71,7 +71,7 @@ func (r rolling) converse() []Call {
 		} else {
 			p.Taken = append(p.Taken, taken)
 		}
-	}).shown(shown+" · agent", shown+" · agents"+after).timed(r.timing + "agent")}
+	}).shown(key+" · agent", key+" · agents"+after).timed(r.timing + "agent")}
 }
 
 // answer samples the calls that were taken, or a piece of them.

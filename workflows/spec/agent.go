@@ -7,10 +7,10 @@ import (
 	"github.com/reprise-rl/reprise/infra/strict"
 )
 
-// agentRules are the fields about agents.
-var agentRules = []*rule{
-	{path: "rollout.agent", typ: typeString, text: checkLabel, textAllowed: labelAllowed, source: fromOurs + ", none",
-		doc: "The agent that plays the episodes: a program of your own, which calls the policy as chat completions; a worker's `--agent NAME=COMMAND` or `--agent NAME=URL` says what it is. Each call is a turn, and `rollout.turns` is the most calls of an episode. The environment is `agent`, which stands for the agent's own task: its option `options` is what the agent gets. `rollout.prompt_tokens` must be given: a call is computed at the least of these widths that its prompt fits in, and refused if none does. `rollout.think`, `rollout.format_penalty`, `rollout.penalty`, `rollout.protocol` and `rollout.stop_at` are about prompts of this program, and have no effect."},
+// agentRule is the field about agents.
+var agentRule = &rule{
+	path: "rollout.agent", typ: typeString, text: checkLabel, textAllowed: labelAllowed, source: fromOurs + ", none",
+	doc: "The agent that plays the episodes: a program of your own, which calls the policy as chat completions; a worker's `--agent NAME=COMMAND` or `--agent NAME=URL` says what it is. Each call is a turn, and `rollout.turns` is the most calls of an episode. The environment is `agent`, which stands for the agent's own task: its option `options` is what the agent gets. `rollout.prompt_tokens` must be given: a call is computed at the least of these widths that its prompt fits in, and refused if none does. `rollout.think`, `rollout.format_penalty`, `rollout.penalty`, `rollout.protocol` and `rollout.stop_at` are about prompts of this program, and have no effect.",
 }
 
 // agentRelations are the rules between agents and other fields.

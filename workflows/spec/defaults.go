@@ -127,7 +127,7 @@ func described() []*rule {
 		{path: "rollout.prompt_tokens", typ: typeIntegers, span: between(1, maxTokens), source: fromOurs,
 			doc: "The width of the context at the start of each turn. Leave it out: the environment and the tokenizer give the widths."},
 
-		agentRules[0],
+		agentRule,
 		{path: "rollout.pass_rows", typ: typeInteger, span: between(1, 4096), source: fromOurs,
 			doc: "Rows that a device generates for at once, in a rollout and in an evaluation. It is the unit of memory and of bits: another number gives another run. Default: 64, or the half, the quarter and so on that `limits.device_gb` has room for, which the start of the run writes down."},
 		{path: "rollout.block_rows", typ: typeInteger, span: between(2, 65536), source: fromOurs,

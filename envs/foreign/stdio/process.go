@@ -1,61 +1,33 @@
 package stdio
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os/exec"
 	"regexp"
 	"strings"
 	"time"
 
 	"github.com/reprise-rl/reprise/envs/foreign"
-	"github.com/reprise-rl/reprise/infra/keeper"
 	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 // process is a running server.
 type process struct {
-	command *exec.Cmd // its keeper: see package keeper
-	end     func()    // kills the server, and all that it started
-	in      io.WriteCloser
-	out     *bufio.Reader
-	log     *Tail
+	*Child
 	last    int64         // id of the last request
 	timeout time.Duration // of a request, for the error that it passes
 }
 
-// start starts a server, whose children end with it, and all of them with this process.
+// start starts a server.
 func start(c Config) (*process, error) {
-	p := &process{command: exec.Command(c.Command[0], c.Command[1:]...), log: NewTail(), timeout: c.Timeout}
-	p.command.Env = c.environment()
-	p.command.Stderr = p.log
-	p.command.WaitDelay = time.Second // a child that its keeper cannot kill may keep standard error open
-	in, err := p.command.StdinPipe()
+	child, err := StartChild(c.Command, c.environment())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", foreign.ErrExited, err)
 	}
-	out, err := p.command.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", foreign.ErrExited, err)
-	}
-	if p.end, err = keeper.Start(p.command); err != nil {
-		return nil, fmt.Errorf("%w: it did not start: %w", foreign.ErrExited, err)
-	}
-	p.in, p.out = in, bufio.NewReaderSize(out, 1<<16)
-	return p, nil
-}
-
-// kill ends the server and waits for it.
-func (p *process) kill() {
-	p.end()
-	p.log.Close()
-	_ = p.in.Close()
-	_ = p.command.Wait() // says that it was killed
+	return &process{Child: child, timeout: c.Timeout}, nil
 }
 
 // ask sends one request and reads its reply. After an error other than ErrBusy and
@@ -71,7 +43,7 @@ func (p *process) ask(ctx context.Context, name string, input []byte) ([]byte, e
 		return nil, fmt.Errorf("encode a request: %w", err)
 	}
 	// Reads and writes of pipes have no deadline here: killing the process ends both.
-	late := context.AfterFunc(ctx, p.end)
+	late := context.AfterFunc(ctx, p.End)
 	defer late()
 	reply, err := p.exchange(append(line, '\n'))
 	switch {
@@ -85,26 +57,14 @@ func (p *process) ask(ctx context.Context, name string, input []byte) ([]byte, e
 	return nil, fmt.Errorf("%w while it was asked %s", err, name)
 }
 
-// ending says how a process ended that was waited for: by itself, with its status; "" if it was killed here.
-func (p *process) ending() string {
-	state := p.command.ProcessState
-	if state == nil || state.ExitCode() < 0 {
-		return ""
-	}
-	if signal, died := keeper.Died(state.ExitCode()); died {
-		return fmt.Sprintf("it ended with %s (%s)", state, signal)
-	}
-	return fmt.Sprintf("it ended with %s", state)
-}
-
 // exchange writes a line and reads one.
 func (p *process) exchange(line []byte) ([]byte, error) {
 	written := make(chan error, 1)
 	go func() {
-		_, err := p.in.Write(line)
+		_, err := p.In.Write(line)
 		written <- err
 	}()
-	reply, err := readLine(p.out)
+	reply, err := ReadLine(p.Out, foreign.MaxAnswer)
 	if err != nil {
 		if !errors.Is(err, foreign.ErrFlood) {
 			err = fmt.Errorf("%w: %w", foreign.ErrExited, err)
@@ -115,23 +75,6 @@ func (p *process) exchange(line []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", foreign.ErrExited, err)
 	}
 	return reply, nil
-}
-
-// readLine reads a line of at most foreign.MaxAnswer bytes.
-func readLine(r *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := r.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case len(line) > foreign.MaxAnswer:
-			return nil, fmt.Errorf("%w: more than %d bytes", foreign.ErrFlood, foreign.MaxAnswer)
-		case err == nil:
-			return line, nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, err
-		}
-	}
 }
 
 // notFinite finds a number that is not finite as Python and others write it in place of JSON, with the key before it.

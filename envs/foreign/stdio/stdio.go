@@ -130,7 +130,7 @@ func (p *Pool) Close() {
 		p.close()
 		for range p.config.Processes {
 			if s := <-p.slots; s.process != nil {
-				s.process.kill()
+				s.process.Kill()
 			}
 		}
 	})
@@ -176,7 +176,7 @@ func (p *Pool) attempt(ctx context.Context, name string, input []byte, anew bool
 	}
 	defer func() { p.slots <- at }()
 	if at.process != nil && anew {
-		at.process.kill()
+		at.process.Kill()
 		at.process = nil
 	}
 	if at.process == nil {
@@ -190,11 +190,11 @@ func (p *Pool) attempt(ctx context.Context, name string, input []byte, anew bool
 		return out, nil
 	}
 	if !errors.Is(err, foreign.ErrBusy) && !errors.Is(err, foreign.ErrBroken) {
-		at.process.kill()
-		if how := at.process.ending(); how != "" && errors.Is(err, foreign.ErrExited) {
+		at.process.Kill()
+		if how := at.process.Ending(); how != "" && errors.Is(err, foreign.ErrExited) {
 			err = fmt.Errorf("%w: %s", err, how)
 		}
-		if log := at.process.log.Text(); log != "" {
+		if log := at.process.Log.Text(); log != "" {
 			err = fmt.Errorf("%w; it last wrote to standard error: %s", err, log)
 		} else {
 			err = fmt.Errorf("%w; it wrote nothing to standard error", err)

@@ -129,7 +129,7 @@ func TestKilledServer(t *testing.T) {
 				return
 			case free := <-p.slots: // between its requests
 				if free.process != nil {
-					_ = syscall.Kill(free.process.command.Process.Pid, syscall.SIGKILL)
+					_ = syscall.Kill(free.process.Command.Process.Pid, syscall.SIGKILL)
 					kills++
 				}
 				p.slots <- free
@@ -297,7 +297,7 @@ func pythonExample(t *testing.T, file string) {
 	asked := begin(instance)
 	for turn := 0; ; turn++ {
 		free := <-first.slots
-		require.NoError(t, syscall.Kill(free.process.command.Process.Pid, syscall.SIGKILL))
+		require.NoError(t, syscall.Kill(free.process.Command.Process.Pid, syscall.SIGKILL))
 		first.slots <- free
 		answers, err := s.Play(context.Background(), asked)
 		require.NoError(t, err)

@@ -30,7 +30,7 @@ func TestStandardErrorHasARate(t *testing.T) {
 	require.Equal(t, want, got)
 	took := time.Since(began)
 	slot := <-p.slots
-	log := slot.process.log
+	log := slot.process.Log
 	log.Lock()
 	written, kept := log.written, len(log.kept)
 	log.Unlock()

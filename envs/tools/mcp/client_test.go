@@ -164,7 +164,7 @@ func TestDeath(t *testing.T) {
 	c.mu.Lock()
 	s := c.places[""].session
 	c.mu.Unlock()
-	s.process.end()
+	s.process.End()
 	<-s.done
 	require.Equal(t, "3", said(t, c, "remember", `{"text":"3"}`))
 

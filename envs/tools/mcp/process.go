@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
@@ -19,7 +17,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/reprise-rl/reprise/envs/foreign/stdio"
-	"github.com/reprise-rl/reprise/infra/keeper"
 	"github.com/reprise-rl/reprise/infra/strict"
 )
 
@@ -37,12 +34,8 @@ const (
 // The SDK has a connection of its own for this. This one starts the process under a keeper, bounds lines, tells which
 // call an answer that is too long belongs to, passes over a banner on standard output, and answers what a server asks.
 type process struct {
+	*stdio.Child
 	server   Server
-	command  *exec.Cmd // its keeper: see package keeper
-	end      func()    // kills the process, and all that it started
-	in       io.WriteCloser
-	out      *bufio.Reader
-	log      *stdio.Tail
 	writing  chan struct{} // has one element while nobody writes
 	received atomic.Int64  // messages
 	noise    int           // bytes of lines that are no messages
@@ -57,26 +50,12 @@ type process struct {
 
 // startProcess starts a server, whose children end with it, and all of them with this process.
 func startProcess(s Server) (*process, error) {
-	p := &process{
-		server: s, command: exec.Command(s.Command[0], s.Command[1:]...), log: stdio.NewTail(),
-		writing: make(chan struct{}, 1), over: make(chan struct{}),
+	child, err := stdio.StartChild(s.Command, stdio.Inherited(s.Variables...))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrExited, err)
 	}
+	p := &process{Child: child, server: s, writing: make(chan struct{}, 1), over: make(chan struct{})}
 	p.writing <- struct{}{}
-	p.command.Env = stdio.Inherited(s.Variables...)
-	p.command.Stderr = p.log
-	p.command.WaitDelay = time.Second // a child that its keeper cannot kill may keep standard error open
-	in, err := p.command.StdinPipe()
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrExited, err)
-	}
-	out, err := p.command.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrExited, err)
-	}
-	if p.end, err = keeper.Start(p.command); err != nil {
-		return nil, fmt.Errorf("%w: it did not start: %w", ErrExited, err)
-	}
-	p.in, p.out = in, bufio.NewReaderSize(out, 1<<16)
 	return p, nil
 }
 
@@ -107,7 +86,7 @@ func (p *process) broken() error {
 // them waits until it has read the answers. Lines that are no messages are kept for errors, up to maxNoise bytes.
 func (p *process) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
-		l, err := readLine(p.out, p.server.message)
+		l, err := readLine(p.Out, p.server.message)
 		switch {
 		case err != nil && p.closing.Load():
 			return nil, err
@@ -125,7 +104,7 @@ func (p *process) Read(ctx context.Context) (jsonrpc.Message, error) {
 			if bytes.HasPrefix(text, []byte("{")) && bytes.Contains(text, []byte(`"jsonrpc"`)) {
 				return nil, p.fault(fmt.Errorf("%w: it wrote %s, want a message of JSON-RPC: %w", ErrAnswer, strict.Quote(string(text)), err))
 			}
-			fmt.Fprintf(p.log, "(standard output) %s\n", text)
+			fmt.Fprintf(p.Log, "(standard output) %s\n", text)
 			if p.noise += len(text); p.noise > maxNoise {
 				return nil, p.fault(fmt.Errorf("%w: it wrote more than %d bytes to standard output that are no messages, as %s; logs belong on standard error",
 					ErrAnswer, maxNoise, strict.Quote(string(text))))
@@ -226,9 +205,9 @@ func (p *process) Write(ctx context.Context, message jsonrpc.Message) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	late := context.AfterFunc(ctx, p.end)
+	late := context.AfterFunc(ctx, p.End)
 	defer late()
-	if n, err := p.in.Write(append(text, '\n')); err != nil {
+	if n, err := p.In.Write(append(text, '\n')); err != nil {
 		err = fmt.Errorf("%w: %w", ErrExited, err)
 		noted(ctx).set(err, n == 0)
 		return err
@@ -241,10 +220,10 @@ func (p *process) Write(ctx context.Context, message jsonrpc.Message) error {
 func (p *process) Close() error {
 	p.once.Do(func() {
 		p.closing.Store(true)
-		_ = p.in.Close() // says that it is closed
+		_ = p.In.Close() // says that it is closed
 		waited := make(chan struct{})
 		go func() {
-			_ = p.command.Wait() // its status is in ProcessState
+			_ = p.Command.Wait() // its status is in ProcessState
 			close(waited)
 		}()
 		if broke := p.broken(); broke == nil || errors.Is(broke, ErrExited) {
@@ -253,8 +232,8 @@ func (p *process) Close() error {
 			case <-time.After(grace):
 			}
 		}
-		p.log.Close()
-		p.end()
+		p.Log.Close()
+		p.End()
 		<-waited
 		close(p.over)
 	})
@@ -265,21 +244,17 @@ func (p *process) Close() error {
 // kill ends the process at once.
 func (p *process) kill(why error) {
 	_ = p.fault(why)
-	p.end()
+	p.End()
 	_ = p.Close() // has no error
 }
 
 // ending says how a process ended that was waited for, and what it wrote last.
 func (p *process) ending() string {
 	var how []string
-	if state := p.command.ProcessState; state != nil && state.ExitCode() >= 0 {
-		text := fmt.Sprintf("it ended with %s", state)
-		if signal, died := keeper.Died(state.ExitCode()); died {
-			text += fmt.Sprintf(" (%s)", signal)
-		}
+	if text := p.Ending(); text != "" {
 		how = append(how, text)
 	}
-	if said := p.log.Text(); said != "" {
+	if said := p.Log.Text(); said != "" {
 		how = append(how, "it last wrote: "+said)
 	} else {
 		how = append(how, "it wrote nothing to standard error")

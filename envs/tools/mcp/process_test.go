@@ -71,8 +71,8 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, written []byte) {
 		var in bytes.Buffer
 		p := &process{
-			server: Server{message: 600}, in: closer{&in}, out: bufio.NewReaderSize(bytes.NewReader(written), 16), log: stdio.NewTail(),
-			writing: make(chan struct{}, 1), over: make(chan struct{}),
+			Child:  &stdio.Child{In: closer{&in}, Out: bufio.NewReaderSize(bytes.NewReader(written), 16), Log: stdio.NewTail()},
+			server: Server{message: 600}, writing: make(chan struct{}, 1), over: make(chan struct{}),
 		}
 		p.writing <- struct{}{}
 		for {
