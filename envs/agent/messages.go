@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/reprise-rl/reprise/envs/completions"
+	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/model/draw"
 )
@@ -48,7 +49,7 @@ const (
 )
 
 // Number is a draw address in a Task.
-func Number(a draw.Address) string { return strconv.FormatUint(a.Rand().Uint64()>>1, 10) }
+func Number(a draw.Address) string { return strconv.FormatUint(foreign.Number(a), 10) }
 
 // start tells an agent of an episode.
 type start struct {
