@@ -84,8 +84,8 @@ func (sp *Speaker) ReadDialogues(ctx context.Context, s store.Store, rows int, t
 				return nil, fmt.Errorf("calls of agents, table %d: row %d has no sample: %w", i+1, r.Row, store.ErrInvalid)
 			}
 			c := DialogueCall{RequestRow: r, Sample: samples[r.Row]}
-			if err := json.Unmarshal([]byte(r.Request), &c.Asked); err != nil {
-				return nil, fmt.Errorf("calls of agents, table %d, row %d: %w: %w", i+1, r.Row, err, store.ErrInvalid)
+			if c.Asked, err = ReadRequest(r); err != nil {
+				return nil, err
 			}
 			c.Answer = sp.Answer(c.Asked, len(r.PromptIDs), c.Sample)
 			d.Calls = append(d.Calls, c)
