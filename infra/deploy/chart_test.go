@@ -180,7 +180,7 @@ func TestValuesAreRefused(t *testing.T) {
 
 // The dashboard and the alerts that the chart installs are those of infra/grafana.
 func TestMonitoring(t *testing.T) {
-	found, err := render(t, valuesOf(t, exampleValues(t, "full")+"\n")) // has the alerts
+	found, err := render(t, valuesOf(t, exampleValues(t, "full"))) // has the alerts
 	require.NoError(t, err)
 	rule := found[len(found)-1]
 	require.Equal(t, "PrometheusRule", rule["kind"])

@@ -62,7 +62,7 @@ func Path(dir string) (string, error) {
 		ErrMissing, Folder, FileName, Env)
 }
 
-// below returns the path of a file named: beside the program; else below [Folder] in dir or the nearest folder
+// below returns the path of the file of that name: beside the program; else below [Folder] in dir or the nearest folder
 // above it; else below it in the program's folder or above; "" if it is in none.
 func below(dir, name string) (string, error) {
 	starts := []string{dir}

@@ -94,7 +94,7 @@ func release(ctx context.Context, s sources, progress io.Writer) error {
 		return fmt.Errorf("write the sums: %w", err)
 	}
 	fmt.Fprintf(progress, "    %s: %d files, %d MB, SHA-256 %s\n", archive, len(entries), size/1e6, sum)
-	if strings.HasSuffix(build.Read().String(), "modified)") {
+	if build.Read().Modified {
 		fmt.Fprintln(progress, "    made of a changed working tree: no release for others")
 	}
 	return nil

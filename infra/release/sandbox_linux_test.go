@@ -16,7 +16,7 @@ import (
 // insideEnv names the folder that a copy of this test program makes its root.
 const insideEnv = "REPRISE_TEST_ROOT"
 
-// nobodyEnv says that the command is user 65532 on a root that it cannot write, as in the image. It names the folders that it can write.
+// nobodyEnv says that the command runs as user 65532 on a read-only root, as in the image. It names the folders that it can write.
 const nobodyEnv = "REPRISE_TEST_WRITABLE"
 
 // nobody is the image's user.
@@ -49,7 +49,7 @@ func sandboxed(root string, environment []string, command ...string) (*exec.Cmd,
 	return cmd, nil
 }
 
-// imaged is a command in a folder as a container has it: as nobody, on a root that cannot be written but for some folders, in memory.
+// imaged is a command in a folder as a container has it: as the user nobody, on a read-only root, with writable folders in memory.
 // Only root can start one.
 func imaged(root string, writable []string, environment []string, command ...string) (*exec.Cmd, error) {
 	cmd, err := sandboxed(root, append([]string{nobodyEnv + "=" + strings.Join(writable, ":")}, environment...), command...)
@@ -102,7 +102,7 @@ func enter(root string, command []string) error {
 	return unix.Exec(command[0], command, environment)
 }
 
-// readOnly makes a folder a mount that cannot be written, with folders in memory inside it that nobody can write.
+// readOnly makes a folder a read-only mount. The writable folders inside it are in memory and belong to the user nobody.
 func readOnly(root string, writable []string) error {
 	if err := unix.Mount(root, root, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("mount the root on itself: %w", err)

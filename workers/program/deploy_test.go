@@ -63,25 +63,28 @@ func charted(t *testing.T, name string) []started {
 	for {
 		var one struct {
 			Kind string
-			Spec struct {
-				Template struct {
-					Spec struct {
-						Containers []struct {
-							Args []string
-							Env  []struct{ Name string }
-						}
+			Spec yaml.Node // its form is the kind's
+		}
+		err := from.Decode(&one)
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		require.NoError(t, err)
+		if one.Kind != "Deployment" {
+			continue
+		}
+		var spec struct {
+			Template struct {
+				Spec struct {
+					Containers []struct {
+						Args []string
+						Env  []struct{ Name string }
 					}
 				}
 			}
 		}
-		if err := from.Decode(&one); errors.Is(err, io.EOF) {
-			return out
-		} else if one.Kind != "Deployment" {
-			continue // whose spec may have another form
-		} else {
-			require.NoError(t, err)
-		}
-		c := one.Spec.Template.Spec.Containers[0]
+		require.NoError(t, one.Spec.Decode(&spec))
+		c := spec.Template.Spec.Containers[0]
 		s := started{file: name, args: c.Args}
 		for _, v := range c.Env {
 			s.env = append(s.env, v.Name)
