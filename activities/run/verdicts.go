@@ -183,7 +183,7 @@ func (v Verdicts) Metrics(m activities.Metrics, dropped []BrokenRow) {
 }
 
 // ReadMetrics are, where a language model judges, the shares of its replies that could be read at the second time only, and
-// not at all. The error is about a table that no build has written.
+// not at all. The error is of kind ErrInvalid: a verdict without readings.
 func (v Verdicts) ReadMetrics(rc *Context, m activities.Metrics) error {
 	judge := rc.Judge()
 	if judge == nil || judge.Form == nil {
