@@ -3,7 +3,6 @@ package host
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,7 +18,6 @@ import (
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/envs/judge"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 )
 
@@ -54,32 +52,13 @@ func (h *Host) askModel(ctx context.Context, j judging, limit time.Duration) ([]
 		return nil, err
 	}
 	rows, err := j.byModel(ctx, func(ctx context.Context, digest string, r judge.Request) (judge.Answer, error) {
-		return h.modelAnswer(ctx, j, digest, func() (judge.Answer, error) { return model.Ask(ctx, r, limit) })
+		key := j.dir + "/" + j.name + ".answer." + digest + ".json"
+		return firstAnswer(ctx, h.Store, key, func() (judge.Answer, error) { return model.Ask(ctx, r, limit) })
 	})
 	if err != nil {
 		return nil, err
 	}
 	return rows, run.CheckFailed(rows, j.members, j.FailedShare)
-}
-
-// modelAnswer is the recorded answer to the request of a digest; ask gives it if there is none.
-func (h *Host) modelAnswer(ctx context.Context, j judging, digest string, ask func() (judge.Answer, error)) (judge.Answer, error) {
-	key := j.dir + "/" + j.name + ".answer." + digest + ".json"
-	var answer judge.Answer
-	stored, _, err := store.First(ctx, h.Store, key, func() ([]byte, error) {
-		answer, err := ask()
-		if err != nil {
-			return nil, err
-		}
-		return canon.Marshal(answer)
-	})
-	if err != nil {
-		return answer, err
-	}
-	if err := json.Unmarshal(stored, &answer); err != nil {
-		return answer, fmt.Errorf("read %s: %w: %w", h.Store.Location(key), err, store.ErrInvalid)
-	}
-	return answer, nil
 }
 
 // digestOf names a request to a judge.
