@@ -5,6 +5,7 @@ import (
 	"unicode"
 
 	"github.com/reprise-rl/reprise/envs/calls"
+	"github.com/reprise-rl/reprise/infra/braces"
 )
 
 // placeholderTexts are what prompts write in the place of an action or a thought, reduced by letters.
@@ -60,14 +61,14 @@ func (p Protocol) WithoutPlaceholders(actions []string) []string {
 // copiedFrom are the placeholders of templates, reduced by letters: what their [first] and [turn] write
 // between the tags of an answer, where it begins as none of an environment's actions does, with "your"
 // or in brackets.
-func copiedFrom(parts map[string][]piece) map[string]bool {
+func copiedFrom(parts map[string]braces.Template) map[string]bool {
 	out := map[string]bool{}
-	for _, pieces := range parts {
-		for _, p := range pieces {
-			if p.placeholder {
+	for _, part := range parts {
+		for _, p := range part {
+			if p.Placeholder {
 				continue
 			}
-			for _, m := range answerPattern.FindAllStringSubmatch(p.text, -1) {
+			for _, m := range answerPattern.FindAllStringSubmatch(p.Text, -1) {
 				said := strings.TrimSpace(m[1])
 				own := strings.HasPrefix(strings.ToLower(said), "your ") || strings.HasPrefix(said, "[") && strings.HasSuffix(said, "]")
 				if own && letters(said) != "" {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/reprise-rl/reprise/infra/braces"
 	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
@@ -25,15 +26,9 @@ import (
 // A part is the lines below its name. Text in braces is a placeholder, see placeholders; {{ and
 // }} are braces. What a placeholder stands for is never read as a template.
 type Templates struct {
-	parts map[string][]piece
+	parts map[string]braces.Template
 	// copied are the placeholders of the text itself; see Placeholder.
 	copied map[string]bool
-}
-
-// piece is text, or the name of a placeholder.
-type piece struct {
-	text        string
-	placeholder bool
 }
 
 // maxTemplates is the size in bytes of a file of templates.
@@ -124,7 +119,7 @@ func ParseTemplates(text string) (Templates, []strict.Problem) {
 		}
 		texts[part] = append(texts[part], line)
 	}
-	t := Templates{parts: map[string][]piece{}}
+	t := Templates{parts: map[string]braces.Template{}}
 	for _, part := range templateParts {
 		lines, ok := texts[part]
 		if !ok {
@@ -133,71 +128,38 @@ func ParseTemplates(text string) (Templates, []strict.Problem) {
 			}
 			continue
 		}
-		pieces, bad := parsePieces(strings.Join(lines, "\n"), part)
+		template, bad := parsePart(strings.Join(lines, "\n"), part)
 		problems = append(problems, bad...)
 		if len(bad) == 0 {
-			problems = append(problems, missing(part, pieces)...)
+			problems = append(problems, missing(part, template)...)
 		}
-		t.parts[part] = pieces
+		t.parts[part] = template
 	}
 	t.copied = copiedFrom(t.parts)
 	return t, problems
 }
 
-// parsePieces splits a part's text at its placeholders.
-func parsePieces(text, part string) (out []piece, problems []strict.Problem) {
-	var s strings.Builder
-	end := func() {
-		if s.Len() > 0 {
-			out = append(out, piece{text: s.String()})
-			s.Reset()
-		}
+// parsePart splits a part's text at its placeholders.
+func parsePart(text, part string) (_ braces.Template, problems []strict.Problem) {
+	allowed := "no placeholder in [" + part + "]"
+	if len(placeholders[part]) > 0 {
+		allowed = "a placeholder of [" + part + "]: {" + strings.Join(placeholders[part], "}, {") + "}"
 	}
-	wrong := func(found string, name string) {
-		allowed := "no placeholder in [" + part + "]"
-		if len(placeholders[part]) > 0 {
-			allowed = "a placeholder of [" + part + "]: {" + strings.Join(placeholders[part], "}, {") + "}"
+	t := braces.Parse(text, placeholders[part], func(p braces.Piece) {
+		found, hint := "{"+p.Text+"}", strict.DidYouMean(p.Text, placeholders[part])
+		if !p.Placeholder {
+			found, hint = p.Text[:1], ""
 		}
-		hint := strict.DidYouMean(name, placeholders[part])
 		if hint == "" {
 			hint = "a brace of the text is written twice"
 		}
 		problems = append(problems, strict.Problem{Found: fmt.Sprintf("%q in [%s]", found, part), Allowed: allowed, Hint: hint})
-	}
-	for text != "" {
-		at := strings.IndexAny(text, "{}")
-		if at < 0 {
-			s.WriteString(text)
-			break
-		}
-		s.WriteString(text[:at])
-		text = text[at:]
-		if strings.HasPrefix(text, "{{") || strings.HasPrefix(text, "}}") {
-			s.WriteByte(text[0])
-			text = text[2:]
-			continue
-		}
-		name, rest, closed := strings.Cut(text[1:], "}")
-		switch {
-		case text[0] == '}' || !closed || strings.ContainsAny(name, "{\n"):
-			wrong(text[:1], "")
-			text = text[1:]
-			continue
-		case !slices.Contains(placeholders[part], name):
-			wrong("{"+name+"}", name)
-		default:
-			end()
-			out = append(out, piece{name, true})
-		}
-		text = rest
-	}
-	end()
-	return out, problems
+	})
+	return t, problems
 }
 
 // missing is what a part lacks.
-func missing(part string, pieces []piece) (problems []strict.Problem) {
-	has := func(name string) bool { return slices.Contains(pieces, piece{name, true}) }
+func missing(part string, t braces.Template) (problems []strict.Problem) {
 	need := func(ok bool, want, why string) {
 		if !ok {
 			problems = append(problems, strict.Problem{Found: "[" + part + "] without " + want, Allowed: want + ": " + why})
@@ -205,26 +167,25 @@ func missing(part string, pieces []piece) (problems []strict.Problem) {
 	}
 	switch part {
 	case firstPart:
-		need(has("turn"), "{turn}", "the first turn's text")
+		need(t.Has("turn"), "{turn}", "the first turn's text")
 	case rewardPart:
-		need(has("reward"), "{reward}", "the reward of the turn before")
+		need(t.Has("reward"), "{reward}", "the reward of the turn before")
 	case turnPart:
-		need(has("state"), "{state}", "what the policy sees")
-		tags := slices.ContainsFunc(pieces, func(p piece) bool { return !p.placeholder && strings.Contains(p.text, "<answer>") })
-		need(has("format") || tags, "{format}", "the form of a reply, or its tags in your own words, <answer> among them")
+		need(t.Has("state"), "{state}", "what the policy sees")
+		need(t.Has("format") || t.Writes("<answer>"), "{format}", "the form of a reply, or its tags in your own words, <answer> among them")
 	}
 	return problems
 }
 
 // has reports whether a part has a placeholder.
 func (t *Templates) has(part, placeholder string) bool {
-	return slices.Contains(t.parts[part], piece{placeholder, true})
+	return t.parts[part].Has(placeholder)
 }
 
 // writes reports whether a text stands in a part.
 func (t *Templates) writes(text string) bool {
-	for _, pieces := range t.parts {
-		if slices.ContainsFunc(pieces, func(p piece) bool { return !p.placeholder && strings.Contains(p.text, text) }) {
+	for _, part := range t.parts {
+		if part.Writes(text) {
 			return true
 		}
 	}
@@ -233,15 +194,7 @@ func (t *Templates) writes(text string) bool {
 
 // write writes a part with its placeholders filled in.
 func (t *Templates) write(part string, values map[string]string) string {
-	var s strings.Builder
-	for _, p := range t.parts[part] {
-		if p.placeholder {
-			s.WriteString(values[p.text])
-		} else {
-			s.WriteString(p.text)
-		}
-	}
-	return s.String()
+	return t.parts[part].Fill(values)
 }
 
 // templatesBegin is begin in a user's words.

@@ -24,25 +24,44 @@ import (
 // served are the judges that runs of tests begin with.
 var served = map[string]foreign.Way{"judge": foreign.Always(standin.Call(standin.None))}
 
+// toJudge is a run whose rewards ask a judge, and a round of two turns that is judged: two groups of four.
+type toJudge struct {
+	*walked
+	wrote []string // by each row, in both turns
+	ask   activities.JudgeInput
+}
+
+func newToJudge(t *testing.T, edits ...string) *toJudge {
+	w := newWalked(t, append([]string{"rollout.format_penalty=0", "rollout.group_size=4"}, edits...)...)
+	require.True(t, w.Plan.Judged)
+	wrote := strings.Split("Right</answer>,Right</answer>,Left</answer>,Left</answer>,Left</answer>,Right</answer>,Right</answer>,Left</answer>", ",")
+	first, _, _, _ := w.turn(nil, wrote...)
+	second, _, _, _ := w.turn([]store.TurnRefs{first}, wrote...)
+	return &toJudge{w, wrote, activities.JudgeInput{Run: w.Run, Turns: []store.TurnRefs{first, second}}}
+}
+
+// judged are the round's turns with verdicts.
+func (w *toJudge) judged(verdicts store.Ref) []store.TurnRefs {
+	turns := slices.Clone(w.ask.Turns)
+	turns[1].Verdicts = &verdicts
+	return turns
+}
+
+// selects is the selection from the round with verdicts.
+func (w *toJudge) selects(h *host.Host, verdicts store.Ref) activities.SelectResult {
+	w.t.Helper()
+	out, err := h.Select(w.t.Context(), activities.SelectInput{Run: w.Run, Settings: w.Plan.Settings, Turns: w.judged(verdicts)})
+	require.NoError(w.t, err)
+	return out
+}
+
 // A judge of one's own is a reward in any environment. Its verdicts are recorded once: a step that is
 // lost and runs again has them, and asks only about those that are missing.
 func TestJudge(t *testing.T) {
 	ctx := t.Context()
-	w := newWalked(t, "rollout.format_penalty=0", "rollout.group_size=4",
+	w := newToJudge(t,
 		`rewards=[{"name":"foreign","weight":0.5,"options":{"name":"judge","components":"correct 1, polite 2","episodes":3,"failed_share":0.5}}]`)
-	require.True(t, w.Plan.Judged)
-	says := strings.Split("Right</answer>,Right</answer>,Left</answer>,Left</answer>,Left</answer>,Right</answer>,Right</answer>,Left</answer>", ",")
-	first, _, _, _ := w.turn(nil, says...)
-	second, _, _, _ := w.turn([]store.TurnRefs{first}, says...)
-	turns := []store.TurnRefs{first, second}
-	ask := activities.JudgeInput{Run: w.Run, Turns: turns}
-	selects := func(h *host.Host, verdicts store.Ref) activities.SelectResult {
-		judged := turns[1]
-		judged.Verdicts = &verdicts
-		out, err := h.Select(ctx, activities.SelectInput{Run: w.Run, Settings: w.Plan.Settings, Turns: []store.TurnRefs{turns[0], judged}})
-		require.NoError(t, err)
-		return out
-	}
+	ask := w.ask
 	var calls atomic.Int64
 	by := func(call foreign.Call) (*host.Host, store.Store) {
 		over := store.NewOverlay(w.store)
@@ -58,7 +77,7 @@ func TestJudge(t *testing.T) {
 	rows, err := tables.Get[run.VerdictRow](ctx, s, got.Table)
 	require.NoError(t, err)
 	require.Len(t, rows, 8)
-	out := selects(h, got.Table)
+	out := w.selects(h, got.Table)
 	trajectories, err := run.ReadTrajectories(ctx, s, out.Trajectories, out.Tables.Ref(activities.ComponentsTable))
 	require.NoError(t, err)
 	for i, r := range rows {
@@ -112,7 +131,7 @@ func TestJudge(t *testing.T) {
 		same, err = again.Judge(ctx, ask)
 		require.NoError(t, err, "no judge is needed any more")
 		require.Equal(t, got.Table, same.Table)
-		require.Equal(t, out.Trajectories, selects(again, same.Table).Trajectories)
+		require.Equal(t, out.Trajectories, w.selects(again, same.Table).Trajectories)
 		require.Zero(t, calls.Load())
 	})
 	t.Run("killed in the middle", func(t *testing.T) {
@@ -166,7 +185,7 @@ func TestJudge(t *testing.T) {
 		require.NoError(t, err)
 		rows, err := tables.Get[run.VerdictRow](ctx, s, got.Table)
 		require.NoError(t, err)
-		out := selects(h, got.Table)
+		out := w.selects(h, got.Table)
 		left, err := tables.Get[run.BrokenRow](ctx, s, *out.Tables.Ref(activities.BrokenTable))
 		require.NoError(t, err)
 		require.Len(t, left, 3, "the second of each call")
@@ -211,14 +230,9 @@ func TestJudge(t *testing.T) {
 // A judge by turn pays the turns; the rest is as with a judge of episodes.
 func TestJudgeByTurn(t *testing.T) {
 	ctx := t.Context()
-	w := newWalked(t, "rollout.format_penalty=0", "rollout.group_size=4",
+	w := newToJudge(t,
 		`rewards=[{"name":"foreign","weight":0.5,"options":{"name":"judge","level":"turn","components":"right 1, told 2, made_up 0","episodes":3}}]`)
-	require.True(t, w.Plan.Judged)
-	says := strings.Split("Right</answer>,Right</answer>,Left</answer>,Left</answer>,Left</answer>,Right</answer>,Right</answer>,Left</answer>", ",")
-	first, _, _, _ := w.turn(nil, says...)
-	second, _, _, _ := w.turn([]store.TurnRefs{first}, says...)
-	turns := []store.TurnRefs{first, second}
-	ask := activities.JudgeInput{Run: w.Run, Turns: turns}
+	ask := w.ask
 	s := store.NewOverlay(w.store)
 	by := func(call foreign.Call) *host.Host {
 		return &host.Host{Store: s, Environments: map[string]foreign.Way{"judge": foreign.Always(call)}}
@@ -235,10 +249,7 @@ func TestJudgeByTurn(t *testing.T) {
 	again, err := by(standin.Call(standin.Random)).Judge(ctx, ask)
 	require.NoError(t, err)
 	require.Equal(t, got.Table, again.Table, "the first verdicts count")
-	judged := turns[1]
-	judged.Verdicts = &got.Table
-	out, err := h.Select(ctx, activities.SelectInput{Run: w.Run, Settings: w.Plan.Settings, Turns: []store.TurnRefs{turns[0], judged}})
-	require.NoError(t, err)
+	out := w.selects(h, got.Table)
 	rows, err := tables.Get[run.VerdictRow](ctx, s, got.Table)
 	require.NoError(t, err)
 	trajectories, err := run.ReadTrajectories(ctx, s, out.Trajectories, out.Tables.Ref(activities.ComponentsTable))

@@ -84,15 +84,10 @@ func TestModelJudge(t *testing.T) {
 	client, err := judge.Open(judge.Server{Name: "grader", URL: server.URL + "/v1", Key: "grader-key"})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
-	w := newWalked(t, "rollout.format_penalty=0", "rollout.group_size=4",
+	w := newToJudge(t,
 		`rewards=[{"name":"judge","weight":0.5,"options":{"judge":"grader","model":"m","level":"turn","components":"right 1, kind 2","unreadable":0.25,`+
 			`"criteria":{"right":"does it go right?","kind":"is it kind?"},"failed_share":0.2,"prompt":"{conversation}\nTURN {turn}: {reply}\n{form}","temperature":0.5}}]`)
-	require.True(t, w.Plan.Judged)
-	says := strings.Split("Right</answer>,Right</answer>,Left</answer>,Left</answer>,Left</answer>,Right</answer>,Right</answer>,Left</answer>", ",")
-	first, _, _, _ := w.turn(nil, says...)
-	second, _, _, _ := w.turn([]store.TurnRefs{first}, says...)
-	turns := []store.TurnRefs{first, second}
-	ask := activities.JudgeInput{Run: w.Run, Turns: turns}
+	ask := w.ask
 	by := func() (*host.Host, store.Store) {
 		over := store.NewOverlay(w.store)
 		return &host.Host{Store: over, Judges: map[string]host.ModelJudge{"grader": client}}, over
@@ -114,21 +109,14 @@ func TestModelJudge(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, rows, 8)
 	for i, r := range rows {
-		right := map[bool]float64{true: 1}[strings.HasPrefix(says[i], "Right")]
+		right := map[bool]float64{true: 1}[strings.HasPrefix(w.wrote[i], "Right")]
 		require.Equal(t, []float64{right, right, 1, 1}, r.Values)
 		require.Equal(t, "grader-7b", r.Model)
 		require.Len(t, r.Prompt, 64)
 		require.JSONEq(t, `["read", "read"]`, r.Verdict)
 		require.Contains(t, r.Raw, "I think so.")
 	}
-	selects := func(h *host.Host, verdicts store.Ref) activities.SelectResult {
-		j := turns[1]
-		j.Verdicts = &verdicts
-		out, err := h.Select(ctx, activities.SelectInput{Run: w.Run, Settings: w.Plan.Settings, Turns: []store.TurnRefs{turns[0], j}})
-		require.NoError(t, err)
-		return out
-	}
-	out := selects(h, got.Table)
+	out := w.selects(h, got.Table)
 	require.Equal(t, canon.Float(0), out.Metrics["judge/unreadable"])
 	require.Equal(t, canon.Float(0), out.Metrics["judge/again"])
 	require.Equal(t, canon.Float(0.5), out.Metrics["verdicts/right/mean"])
@@ -144,9 +132,7 @@ func TestModelJudge(t *testing.T) {
 		require.Zero(t, n)
 	})
 	t.Run("drift", func(t *testing.T) {
-		j := turns[1]
-		j.Verdicts = &got.Table
-		m := &store.Manifest{Turns: []store.TurnRefs{turns[0], j}}
+		m := &store.Manifest{Turns: w.judged(got.Table)}
 		g.set(reads)
 		drifts, compared, err := h.Drifts(ctx, w.Run, m)
 		require.NoError(t, err)
@@ -206,12 +192,12 @@ func TestModelJudge(t *testing.T) {
 		rows, err := tables.Get[run.VerdictRow](ctx, s, got.Table)
 		require.NoError(t, err)
 		for i, r := range rows {
-			if strings.HasPrefix(says[i], "Left") {
+			if strings.HasPrefix(w.wrote[i], "Left") {
 				require.JSONEq(t, `["read again", "unreadable"]`, r.Verdict)
 				require.Equal(t, []float64{0, 0.25, 1, 0.25}, r.Values)
 			}
 		}
-		out := selects(h, got.Table)
+		out := w.selects(h, got.Table)
 		require.Equal(t, canon.Float(4./16), out.Metrics["judge/unreadable"])
 		require.Equal(t, canon.Float(4./16), out.Metrics["judge/again"])
 		require.NotEmpty(t, temperatures[3])
@@ -252,15 +238,12 @@ func TestModelJudge(t *testing.T) {
 // Where the run's own engine judges, the host makes the questions, and verdicts of what a device answers.
 func TestOwnJudge(t *testing.T) {
 	ctx := t.Context()
-	w := newWalked(t, "rollout.format_penalty=0", "rollout.group_size=4", "limits.generate_rows=4", "rollout.pass_rows=4",
+	w := newToJudge(t, "limits.generate_rows=4", "rollout.pass_rows=4",
 		`rewards=[{"name":"judge","weight":0.5,"options":{"judge":"run","scale":"0 to 4","level":"turn","failed_share":0.5,"unreadable":0.5}}]`)
 	require.Equal(t, 16, w.Plan.Questions)
-	says := strings.Split("Right</answer>,Right</answer>,Left</answer>,Left</answer>,Left</answer>,Right</answer>,Right</answer>,Left</answer>", ",")
-	first, _, _, _ := w.turn(nil, says...)
-	second, _, _, _ := w.turn([]store.TurnRefs{first}, says...)
 	s := store.NewOverlay(w.store)
 	h := &host.Host{Store: s}
-	in := activities.JudgeInput{Run: w.Run, Turns: []store.TurnRefs{first, second}}
+	in := w.ask
 	asked, err := h.Judge(ctx, in)
 	require.NoError(t, err)
 	require.Empty(t, asked.Table.Key)
@@ -297,17 +280,17 @@ func TestOwnJudge(t *testing.T) {
 	values := map[string]int{}
 	for _, v := range verdicts {
 		values[fmt.Sprint(v.Values, v.Verdict, v.Failed != "")]++
-		require.Equal(t, "run first", map[bool]string{true: "run first", false: v.Model}[v.Failed != ""])
+		if v.Failed == "" {
+			require.Equal(t, "run first", v.Model)
+		}
 	}
 	require.Equal(t, map[string]int{`[0.5 0.75]["unreadable","read"]false`: 4, `[]true`: 4}, values, "the likeliest tokens are not asked for again")
-	last.Verdicts = &got.Table
-	out, err := h.Select(ctx, activities.SelectInput{Run: w.Run, Settings: w.Plan.Settings, Turns: in.Turns})
-	require.NoError(t, err)
+	out := w.selects(h, got.Table)
 	require.Positive(t, float64(out.Metrics["judge/unreadable"]))
 	require.Positive(t, float64(out.Metrics["verdicts/failed"]))
 
 	// An answer that is missing is damage.
-	last.Verdicts, last.Grades = nil, last.Grades[:len(last.Grades)-1]
+	last.Grades = last.Grades[:len(last.Grades)-1]
 	_, err = h.Judge(ctx, in)
 	require.ErrorIs(t, err, store.ErrInvalid)
 }

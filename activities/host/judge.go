@@ -40,7 +40,9 @@ func (h *Host) Judge(ctx context.Context, in activities.JudgeInput) (_ activitie
 		return activities.JudgeResult{}, err
 	}
 	if judge.Form != nil && judge.Form.Own() {
-		return h.ownJudge(ctx, rc, in, j, start)
+		out, err := h.ownJudge(ctx, rc, in, j)
+		out.Telemetry.Seconds = time.Since(start).Seconds()
+		return out, err
 	}
 	question, err := j.digest(j.episodes)
 	if err != nil {

@@ -1,8 +1,8 @@
 package host
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,7 +18,6 @@ import (
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/envs/judge"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 )
 
@@ -39,8 +38,11 @@ func (h *Host) modelJudge(name string) (ModelJudge, error) {
 	return nil, fmt.Errorf("judge %q: %w: start it with --judge %[1]s=URL", name, activities.ErrNotServed)
 }
 
-// answering gives the answer to a request.
-type answering func(ctx context.Context, r judge.Request) (judge.Answer, error)
+// modelAsk gives the answer to a request, answering to one whose digest it gets too.
+type (
+	modelAsk  func(ctx context.Context, r judge.Request) (judge.Answer, error)
+	answering func(ctx context.Context, digest string, r judge.Request) (judge.Answer, error)
+)
 
 // askModel asks a language model about all episodes and gives the rows. Each answer is stored before it is used, so a step
 // that is lost and runs again asks only what has no answer.
@@ -49,37 +51,14 @@ func (h *Host) askModel(ctx context.Context, j judging, limit time.Duration) ([]
 	if err != nil {
 		return nil, err
 	}
-	rows, err := j.byModel(ctx, func(ctx context.Context, r judge.Request) (judge.Answer, error) {
-		return h.modelAnswer(ctx, j, r, func() (judge.Answer, error) { return model.Ask(ctx, r, limit) })
+	rows, err := j.byModel(ctx, func(ctx context.Context, digest string, r judge.Request) (judge.Answer, error) {
+		key := j.dir + "/" + j.name + ".answer." + digest + ".json"
+		return firstAnswer(ctx, h.Store, key, func() (judge.Answer, error) { return model.Ask(ctx, r, limit) })
 	})
 	if err != nil {
 		return nil, err
 	}
 	return rows, run.CheckFailed(rows, j.members, j.FailedShare)
-}
-
-// modelAnswer is the recorded answer to a request, which is asked if there is none.
-func (h *Host) modelAnswer(ctx context.Context, j judging, r judge.Request, ask func() (judge.Answer, error)) (judge.Answer, error) {
-	digest, err := digestOf(j.Name, r)
-	if err != nil {
-		return judge.Answer{}, err
-	}
-	key := j.dir + "/" + j.name + ".answer." + digest + ".json"
-	var answer judge.Answer
-	stored, _, err := store.First(ctx, h.Store, key, func() ([]byte, error) {
-		answer, err := ask()
-		if err != nil {
-			return nil, err
-		}
-		return canon.Marshal(answer)
-	})
-	if err != nil {
-		return answer, err
-	}
-	if err := json.Unmarshal(stored, &answer); err != nil {
-		return answer, fmt.Errorf("read %s: %w: %w", h.Store.Location(key), err, store.ErrInvalid)
-	}
-	return answer, nil
 }
 
 // digestOf names a request to a judge.
@@ -91,7 +70,7 @@ func digestOf(name string, r judge.Request) (string, error) {
 }
 
 // once gives each request one answer: episodes of a round may be equal, and are asked about once.
-func once(name string, ask answering) answering {
+func once(name string, answer answering) modelAsk {
 	var mu sync.Mutex
 	all := map[string]func() (judge.Answer, error){}
 	return func(ctx context.Context, r judge.Request) (judge.Answer, error) {
@@ -102,7 +81,7 @@ func once(name string, ask answering) answering {
 		mu.Lock()
 		one := all[digest]
 		if one == nil {
-			one = sync.OnceValues(func() (judge.Answer, error) { return ask(ctx, r) })
+			one = sync.OnceValues(func() (judge.Answer, error) { return answer(ctx, digest, r) })
 			all[digest] = one
 		}
 		mu.Unlock()
@@ -111,9 +90,9 @@ func once(name string, ask answering) answering {
 }
 
 // byModel makes the rows of a round with the answers of a language model.
-func (j judging) byModel(ctx context.Context, ask answering) ([]run.VerdictRow, error) {
+func (j judging) byModel(ctx context.Context, answer answering) ([]run.VerdictRow, error) {
 	rows := slices.Clone(j.rows)
-	ask = once(j.Name, ask)
+	ask := once(j.Name, answer)
 	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(questionsAtOnce)
 	for k, i := range j.at {
@@ -137,7 +116,7 @@ func (j judging) byModel(ctx context.Context, ask answering) ([]run.VerdictRow, 
 }
 
 // verdict asks about one episode and fills in its row.
-func (j judging) verdict(ctx context.Context, row *run.VerdictRow, episode foreign.Scored, ask answering) error {
+func (j judging) verdict(ctx context.Context, row *run.VerdictRow, episode foreign.Scored, ask modelAsk) error {
 	questions, err := j.Form.Questions(episode)
 	if err != nil {
 		return err
@@ -183,10 +162,9 @@ func withoutEnds(tok envs.Tokenizer, e *foreign.Scored) {
 	}
 }
 
-// ownJudge makes the questions to the run's own engine about a round, in pieces of limits.generate_rows; and verdicts, when
-// the engine has answered all. Where there is nothing to ask there are verdicts at once.
-func (h *Host) ownJudge(ctx context.Context, rc *run.Context, in activities.JudgeInput, j judging, start time.Time) (
-	out activities.JudgeResult, err error) {
+// ownJudge stores the questions to the run's own engine about a round, in pieces of limits.generate_rows; and where the engine has
+// answered all, or there is nothing to ask, the verdicts.
+func (h *Host) ownJudge(ctx context.Context, rc *run.Context, in activities.JudgeInput, j judging) (out activities.JudgeResult, err error) {
 	if len(in.Turns) == 0 {
 		return out, fmt.Errorf("a round without turns: %w", store.ErrInvalid)
 	}
@@ -196,37 +174,32 @@ func (h *Host) ownJudge(ctx context.Context, rc *run.Context, in activities.Judg
 		if err != nil {
 			return out, err
 		}
-		size := len(questions)
-		if rows := rc.Train.Limits.GenerateRows; rows > 0 {
-			size = rows
-		}
-		for piece := 0; piece*size < len(questions); piece++ {
-			some := questions[piece*size : min((piece+1)*size, len(questions))]
-			ref, err := tables.Put(ctx, h.Store, j.dir, run.GradesName(in.Rollout, "questions", piece), some)
+		for some := range slices.Chunk(questions, cmp.Or(rc.Train.Limits.GenerateRows, max(len(questions), 1))) {
+			ref, err := tables.Put(ctx, h.Store, j.dir, run.GradesName(in.Rollout, "questions", len(out.Questions)), some)
 			if err != nil {
 				return out, err
 			}
 			out.Questions = append(out.Questions, ref)
 		}
 	}
-	if len(out.Questions) == 0 {
-		grades, err := run.ReadGrades(ctx, h.Store, last.Grades)
-		if err != nil {
-			return out, err
-		}
-		rows, err := j.byModel(ctx, func(_ context.Context, r judge.Request) (judge.Answer, error) { return graded(j.Name, r, grades) })
-		if err == nil {
-			err = run.CheckFailed(rows, j.members, j.FailedShare)
-		}
-		if err != nil {
-			return out, err
-		}
-		if out.Table, err = tables.Put(ctx, h.Store, j.dir, j.name, rows); err != nil {
-			return out, err
-		}
+	if len(out.Questions) > 0 {
+		return out, nil
 	}
-	out.Telemetry.Seconds = time.Since(start).Seconds()
-	return out, nil
+	grades, err := run.ReadGrades(ctx, h.Store, last.Grades)
+	if err != nil {
+		return out, err
+	}
+	rows, err := j.byModel(ctx, func(_ context.Context, digest string, r judge.Request) (judge.Answer, error) {
+		return graded(digest, r.Model, grades)
+	})
+	if err != nil {
+		return out, err
+	}
+	if err := run.CheckFailed(rows, j.members, j.FailedShare); err != nil {
+		return out, err
+	}
+	out.Table, err = tables.Put(ctx, h.Store, j.dir, j.name, rows)
+	return out, err
 }
 
 // questions are the questions about all episodes, each once, in the order of the episodes. One that cannot be asked is left
@@ -255,12 +228,8 @@ func (j judging) questions() (out []run.QuestionRow, err error) {
 	return out, nil
 }
 
-// graded is what the run's own engine answered to a question.
-func graded(name string, r judge.Request, grades map[string]run.GradeRow) (judge.Answer, error) {
-	digest, err := digestOf(name, r)
-	if err != nil {
-		return judge.Answer{}, err
-	}
+// graded is what the run's own engine, with one of its models, answered to the question of a digest.
+func graded(digest, model string, grades map[string]run.GradeRow) (judge.Answer, error) {
 	row, ok := grades[digest]
 	switch {
 	case !ok:
@@ -268,7 +237,7 @@ func graded(name string, r judge.Request, grades map[string]run.GradeRow) (judge
 	case row.Refused != "":
 		return judge.Answer{}, fmt.Errorf("%w: %s", judge.ErrRefused, row.Refused)
 	}
-	return judge.Answer{Model: judge.Own + " " + r.Model, Reply: row.Reply}, nil
+	return judge.Answer{Model: judge.Own + " " + model, Reply: row.Reply}, nil
 }
 
 // judgeDrifts asks a language model again about the episodes of one round, if this worker has it. A round without verdicts,
@@ -287,7 +256,7 @@ func (h *Host) judgeDrifts(ctx context.Context, rc *run.Context, in activities.J
 		return nil, 0, err
 	}
 	limit := judgeTime(rc)
-	now, err := j.byModel(ctx, func(ctx context.Context, r judge.Request) (judge.Answer, error) {
+	now, err := j.byModel(ctx, func(ctx context.Context, _ string, r judge.Request) (judge.Answer, error) {
 		return h.Judges[j.Name].Ask(ctx, r, limit)
 	})
 	if err != nil {

@@ -251,21 +251,7 @@ func (h *Host) askOnce(ctx context.Context, name string, q ToolAsked) (envs.Tool
 		return envs.ToolAnswer{}, err
 	}
 	key := name + "." + store.ShortDigest(digest) + ".json"
-	stored, _, err := store.First(ctx, h.Store, key, func() ([]byte, error) {
-		answer, err := h.askTool(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		return canon.Marshal(answer)
-	})
-	var answer envs.ToolAnswer
-	if err != nil {
-		return answer, err
-	}
-	if err := json.Unmarshal(stored, &answer); err != nil {
-		return answer, fmt.Errorf("read %s: %w: %w", h.Store.Location(key), err, store.ErrInvalid)
-	}
-	return answer, nil
+	return firstAnswer(ctx, h.Store, key, func() (envs.ToolAnswer, error) { return h.askTool(ctx, q) })
 }
 
 // askTool asks an outside tool.

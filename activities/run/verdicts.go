@@ -167,23 +167,27 @@ func (v Verdicts) Failed() []BrokenRow {
 	return out
 }
 
+// asked is how many episodes a judge was asked about.
+func (v Verdicts) asked() (n int) {
+	for _, r := range v {
+		if r.Asked {
+			n++
+		}
+	}
+	return n
+}
+
 // Metrics are the share of the episodes without a verdict, among those that a judge was asked about,
 // and the share of all that is left out, which may have more of the same groups.
 func (v Verdicts) Metrics(m activities.Metrics, dropped []BrokenRow) {
-	asked := 0
-	for _, r := range v {
-		if r.Asked {
-			asked++
-		}
-	}
-	if asked > 0 {
+	if asked := v.asked(); asked > 0 {
 		m["verdicts/failed"] = canon.Float(share(len(v.Failed()), asked))
 		m["broken/left_out"] = canon.Float(share(len(dropped), len(v)))
 	}
 }
 
 // ReadMetrics are, where a language model judges, the shares of its replies that could be read at the second time only, and
-// not at all. The error is about a table that no build has written.
+// not at all. The error is of kind ErrInvalid: a verdict without readings.
 func (v Verdicts) ReadMetrics(rc *Context, m activities.Metrics) error {
 	judge := rc.Judge()
 	if judge == nil || judge.Form == nil {
@@ -229,12 +233,7 @@ func (v Verdicts) of(row int32, judge *rewards.Judge, turns int) ([]float64, err
 // CheckFailed is an error if a judge gave no verdict about more than a share of the episodes that it
 // was asked about. It names some of them.
 func CheckFailed(v Verdicts, members int, share float64) error {
-	asked := 0
-	for _, r := range v {
-		if r.Asked {
-			asked++
-		}
-	}
+	asked := v.asked()
 	failed := v.Failed()
 	if float64(len(failed)) <= share*float64(asked) {
 		return nil

@@ -29,3 +29,17 @@ var (
 	// there.
 	ErrExited = errors.New("the environment's server ended or is not there")
 )
+
+// Kind is a kind of error of another package, in that package's words, that is also of kind like.
+func Kind(text string, like error) error { return &kind{text, like} }
+
+type kind struct {
+	text string
+	like error
+}
+
+// Error is the text.
+func (k *kind) Error() string { return k.text }
+
+// Unwrap is the kind that this one is too.
+func (k *kind) Unwrap() error { return k.like }

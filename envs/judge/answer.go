@@ -3,7 +3,6 @@ package judge
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/reprise-rl/reprise/infra/strict"
 )
@@ -11,11 +10,11 @@ import (
 // maxModel is the most bytes of a model's name that are kept.
 const maxModel = 200
 
-// ReadAnswer reads the body of an answer of the chat-completions protocol: the text of its first choice, and the model. Other
+// readAnswer reads the body of an answer of the chat-completions protocol: the text of its first choice, and the model. Other
 // fields are not read. A choice whose content is null, as of a model that wrote reasoning alone, has an empty reply. The
 // error is of kind ErrAnswer.
-func ReadAnswer(body []byte) (Answer, error) {
-	root, err := strict.Parse(body, strict.Limits{Bytes: MaxAnswer, Depth: answerDepth})
+func readAnswer(body []byte) (Answer, error) {
+	root, err := strict.Parse(body, strict.Limits{Bytes: maxAnswer, Depth: answerDepth})
 	if err != nil {
 		return Answer{}, fmt.Errorf("%w: %w", ErrAnswer, err)
 	}
@@ -32,12 +31,16 @@ func ReadAnswer(body []byte) (Answer, error) {
 		return Answer{}, fmt.Errorf("%w: choices[0].message.content is no string", ErrAnswer)
 	}
 	model, _ := member(root, "model").Text()
-	return Answer{Model: beginning(clean(model)), Reply: end(clean(reply))}, nil
+	model, reply = clean(model), clean(reply)
+	return Answer{ // without the part of a character that a cut leaves
+		Model: strings.ToValidUTF8(model[:min(len(model), maxModel)], ""),
+		Reply: strings.ToValidUTF8(reply[max(len(reply)-maxReply, 0):], ""),
+	}, nil
 }
 
 // said is what the body of an error says: its error.message, or its text.
 func said(body []byte) string {
-	root, err := strict.Parse(body, strict.Limits{Bytes: MaxAnswer, Depth: answerDepth})
+	root, err := strict.Parse(body, strict.Limits{Bytes: maxAnswer, Depth: answerDepth})
 	if err == nil {
 		if message, ok := member(member(root, "error"), "message").Text(); ok {
 			return message
@@ -46,41 +49,17 @@ func said(body []byte) string {
 	return strings.TrimSpace(clean(string(body)))
 }
 
-// missing is what an object has at a key that it does not have.
-var missing = strict.NewObject()
-
-// member is what an object has at a key, the last if there are several.
+// member is what an object has at a key; an empty object where there is none.
 func member(n strict.Node, key string) strict.Node {
-	found := missing
-	if n.Kind() != strict.Object {
-		return found
-	}
 	for _, m := range n.Members() {
 		if m.Key == key {
-			found = m.Value
+			return m.Value
 		}
 	}
-	return found
+	return strict.NewObject()
 }
 
 // clean is a text that may be stored: valid UTF-8 without U+0000.
 func clean(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
-}
-
-// beginning is at most maxModel bytes of a text.
-func beginning(text string) string {
-	if len(text) <= maxModel {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxModel], "")
-}
-
-// end is the last MaxReply bytes of a text.
-func end(text string) string {
-	from := max(len(text)-MaxReply, 0)
-	for from < len(text) && !utf8.RuneStart(text[from]) {
-		from++
-	}
-	return text[from:]
 }

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// MaxAnswer is the most bytes of an answer's body.
-	MaxAnswer = 1 << 20
-	// MaxReply is the most bytes of a reply that are kept: its end, where the values stand.
-	MaxReply = 16 << 10
+	// maxAnswer is the most bytes of an answer's body.
+	maxAnswer = 1 << 20
+	// maxReply is the most bytes of a reply that are kept: its end, where the values stand.
+	maxReply = 16 << 10
 	// answerDepth is the most objects and arrays in each other of an answer.
 	answerDepth = 32
 )
@@ -95,11 +95,13 @@ func (c *Client) Ask(ctx context.Context, r Request, timeout time.Duration) (Ans
 			late++
 		}
 		again := errors.Is(err, ErrBusy) || errors.Is(err, ErrExited) || errors.Is(err, ErrTimeout)
-		if !again || try == tries || late == timeouts {
-			if err != nil {
-				return Answer{}, fmt.Errorf("ask judge %s, %d times: %w", c.server.Name, try, err)
-			}
+		switch {
+		case err == nil:
 			return answer, nil
+		case !again: // without the number of tries: a refusal is recorded
+			return Answer{}, fmt.Errorf("ask judge %s: %w", c.server.Name, err)
+		case try == tries || late == timeouts:
+			return Answer{}, fmt.Errorf("ask judge %s, %d times: %w", c.server.Name, try, err)
 		}
 		if err := c.pause(ctx, max(asked, min(firstPause<<(try-1), longestPause))); err != nil {
 			return Answer{}, err
@@ -124,16 +126,16 @@ func (c *Client) once(ctx context.Context, body []byte, timeout time.Duration) (
 		return Answer{}, 0, c.lost(within, timeout, err)
 	}
 	defer response.Body.Close()
-	read, err := io.ReadAll(io.LimitReader(response.Body, MaxAnswer+1))
+	read, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch {
 	case err != nil:
 		return Answer{}, 0, c.lost(within, timeout, err)
-	case len(read) > MaxAnswer:
-		return Answer{}, 0, fmt.Errorf("%w: more than %d bytes", ErrFlood, MaxAnswer)
+	case len(read) > maxAnswer:
+		return Answer{}, 0, fmt.Errorf("%w: more than %d bytes", ErrFlood, maxAnswer)
 	case response.StatusCode != http.StatusOK:
 		return Answer{}, retryAfter(response.Header.Get("Retry-After")), c.status(response.StatusCode, read)
 	}
-	answer, err := ReadAnswer(read)
+	answer, err := readAnswer(read)
 	return answer, 0, err
 }
 

@@ -88,13 +88,13 @@ func TestAsk(t *testing.T) {
 		"busy":       {steps: []step{{code: 429, header: "7"}, {code: 503}, {code: 500, body: "oh"}, good}, waits: []time.Duration{7 * time.Second, 2 * time.Second, 4 * time.Second}},
 		"bounded":    {steps: []step{{code: 429, header: "86400"}, good}, waits: []time.Duration{time.Minute}},
 		"always":     {steps: []step{{code: 429, body: `{"error": {"message": "no room"}}`}}, kind: ErrBusy, like: foreign.ErrBusy, text: `6 times: the judge is busy: it answers 429 Too Many Requests: "no room"`},
-		"refused":    {steps: []step{{code: 400, body: `{"error": {"message": "too long"}}`}}, kind: ErrRefused, like: foreign.ErrBroken, text: `"too long"`},
+		"refused":    {steps: []step{{code: 503}, {code: 400, body: `{"error": {"message": "too long"}}`}}, kind: ErrRefused, like: foreign.ErrBroken, text: `ask judge grader: the judge does not take the question: it answers 400 Bad Request: "too long"`},
 		"no key":     {steps: []step{{code: 401}}, kind: ErrAnswer, like: foreign.ErrAnswer, text: "--judge-variable grader=VARIABLE"},
 		"no model":   {steps: []step{{code: 404, body: "no such model"}}, kind: ErrAnswer, text: `404 Not Found: "no such model"`},
 		"redirected": {steps: []step{{code: 307}}, kind: ErrAnswer, text: "a redirect is not followed"},
 		"no JSON":    {steps: []step{{code: 200, body: "<html>"}}, kind: ErrAnswer},
 		"no choices": {steps: []step{{code: 200, body: `{"choices": []}`}}, kind: ErrAnswer, text: "no choices"},
-		"too long":   {steps: []step{{code: 200, body: strings.Repeat(" ", MaxAnswer+1)}}, kind: ErrFlood, like: foreign.ErrFlood},
+		"too long":   {steps: []step{{code: 200, body: strings.Repeat(" ", maxAnswer+1)}}, kind: ErrFlood, like: foreign.ErrFlood},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, waits, asked := served(t, "secret-key", c.steps...)
@@ -152,15 +152,15 @@ func TestKeyIsHidden(t *testing.T) {
 }
 
 func TestReadAnswer(t *testing.T) {
-	a, err := ReadAnswer([]byte(`{"model": "` + strings.Repeat("é", 150) + `", "choices": [{"message": {"content": null, "reasoning_content": "hm"}}, {}], "x": 1}`))
+	a, err := readAnswer([]byte(`{"model": "` + strings.Repeat("é", 150) + `", "choices": [{"message": {"content": null, "reasoning_content": "hm"}}, {}], "x": 1}`))
 	require.NoError(t, err)
 	require.Equal(t, Answer{Model: strings.Repeat("é", 100)}, a)
-	a, err = ReadAnswer([]byte(body(strings.Repeat("é", MaxReply) + "\x00\nscore: yes")))
+	a, err = readAnswer([]byte(body(strings.Repeat("é", maxReply) + "\x00\nscore: yes")))
 	require.NoError(t, err)
-	require.LessOrEqual(t, len(a.Reply), MaxReply)
+	require.LessOrEqual(t, len(a.Reply), maxReply)
 	require.True(t, strings.HasSuffix(a.Reply, "é\uFFFD\nscore: yes"))
 	for _, wrong := range []string{``, `[]`, `{}`, `{"choices": {}}`, `{"choices": [1]}`, `{"choices": [{"message": {"content": ["x"]}}]}`, `{"choices": [{"message": {}}]}`, body("x") + "x", strings.Repeat("[", 1000)} {
-		_, err := ReadAnswer([]byte(wrong))
+		_, err := readAnswer([]byte(wrong))
 		require.ErrorIs(t, err, ErrAnswer, wrong)
 	}
 }
@@ -171,12 +171,12 @@ func FuzzReadAnswer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_ = said(b)
-		a, err := ReadAnswer(b)
+		a, err := readAnswer(b)
 		if err != nil {
 			require.ErrorIs(t, err, ErrAnswer)
 			return
 		}
-		require.LessOrEqual(t, len(a.Reply), MaxReply)
+		require.LessOrEqual(t, len(a.Reply), maxReply)
 		require.NotContains(t, a.Reply, "\x00")
 		_, err = json.Marshal(a)
 		require.NoError(t, err)

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-rl/reprise/envs/foreign"
 )
 
-// MaxQuestion is the most bytes of a question. What a model takes is far below it.
-const MaxQuestion = 1 << 20
+// maxQuestion is the most bytes of a question. What a model takes is far below it.
+const maxQuestion = 1 << 20
 
 // Criterion is one thing that a verdict says.
 type Criterion struct {
@@ -74,7 +74,7 @@ type Request struct {
 type Answer struct {
 	// Model is the model that answered, as the server calls it; "" where it says nothing.
 	Model string `json:"model"`
-	// Reply is what the model wrote: of a long one the end, at most MaxReply bytes.
+	// Reply is what the model wrote: of a long one the end, at most 16 KiB.
 	Reply string `json:"reply"`
 }
 
@@ -91,21 +91,21 @@ func (f Form) PromptDigest() string {
 // Questions are those about an episode: one, or by turn one for each of its turns. The error is of kind ErrRefused.
 func (f Form) Questions(e foreign.Scored) ([]Request, error) {
 	if !f.ByTurn {
-		return f.question(e, len(e.Turns))
+		one, err := f.question(e, len(e.Turns))
+		return []Request{one}, err
 	}
-	var out []Request
-	for k := range e.Turns {
-		one, err := f.question(e, k+1)
-		if err != nil {
+	out := make([]Request, len(e.Turns))
+	for k := range out {
+		var err error
+		if out[k], err = f.question(e, k+1); err != nil {
 			return nil, fmt.Errorf("turn %d: %w", k+1, err)
 		}
-		out = append(out, one...)
 	}
 	return out, nil
 }
 
 // question is the one about the first turns of an episode, or by turn about the last of these.
-func (f Form) question(e foreign.Scored, turns int) ([]Request, error) {
+func (f Form) question(e foreign.Scored, turns int) (Request, error) {
 	values := map[string]string{
 		forTask: e.Instructions, forConversation: conversationOf(e, turns), forCriteria: f.criteria(), forForm: f.ending(),
 		forTurn: strconv.Itoa(turns),
@@ -114,10 +114,10 @@ func (f Form) question(e foreign.Scored, turns int) ([]Request, error) {
 		values[forReply] = e.Turns[turns-1].Reply
 	}
 	text := filled(f.Prompt, f.ByTurn, values)
-	if len(text) > MaxQuestion {
-		return nil, fmt.Errorf("%w: it has %d bytes, at most %d are sent", ErrRefused, len(text), MaxQuestion)
+	if len(text) > maxQuestion {
+		return Request{}, fmt.Errorf("%w: it has %d bytes, at most %d are sent", ErrRefused, len(text), maxQuestion)
 	}
-	return []Request{{Model: f.Model, Messages: []Message{{"user", text}}, Temperature: f.Temperature, MaxTokens: f.MaxTokens}}, nil
+	return Request{Model: f.Model, Messages: []Message{{"user", text}}, Temperature: f.Temperature, MaxTokens: f.MaxTokens}, nil
 }
 
 // conversationOf is what the agent saw and wrote in the first turns, and what it saw after them.

@@ -72,7 +72,7 @@ polite: VALUE`}}}}, all)
 	require.Contains(t, turns[1].Messages[0].Content, "a number from 1 to 5")
 
 	long := scored
-	long.Observation = strings.Repeat("x", MaxQuestion)
+	long.Observation = strings.Repeat("x", maxQuestion)
 	_, err = form(false).Questions(long)
 	require.ErrorIs(t, err, ErrRefused)
 	require.ErrorIs(t, err, foreign.ErrBroken)
@@ -182,27 +182,5 @@ func FuzzRead(f *testing.F) {
 				require.True(t, v >= 0 && v <= 1, "%v", v)
 			}
 		}
-	})
-}
-
-// FuzzPieces: a template is read in whole, or refused.
-func FuzzPieces(f *testing.F) {
-	for _, seed := range []string{OfEpisode, "{{{form}}}", "{", "}}", "{form}{", "{task}}"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		all, wrong := pieces(text, known(true))
-		if wrong != "" {
-			return
-		}
-		var back strings.Builder
-		for _, p := range all {
-			if p.placeholder {
-				back.WriteString("{" + p.text + "}")
-			} else {
-				back.WriteString(strings.NewReplacer("{", "{{", "}", "}}").Replace(p.text))
-			}
-		}
-		require.Equal(t, text, back.String())
 	})
 }

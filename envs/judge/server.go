@@ -25,12 +25,15 @@ const endpoint = "/chat/completions"
 
 var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
+// nameForm says what validName allows.
+const nameForm = "a letter or digit, then up to 63 of a-z, 0-9, _ and -"
+
 // BadName says what the name of a judge must be if it is not that; "" if it is.
 func BadName(name string) string {
 	if validName.MatchString(name) {
 		return ""
 	}
-	return "the NAME of a worker's --judge NAME=URL: a letter or digit, then up to 63 of a-z, 0-9, _ and -"
+	return "the NAME of a worker's --judge NAME=URL: " + nameForm
 }
 
 // Parse reads NAME=URL, the value of --judge. The error shows no part in which a secret may stand.
@@ -40,8 +43,8 @@ func Parse(value string) (Server, error) {
 	if name == "" || address == "" {
 		return Server{}, fmt.Errorf("found %s, want NAME=URL, as in grader=http://127.0.0.1:8000/v1", strict.Quote(name))
 	}
-	if want := BadName(name); want != "" {
-		return Server{}, fmt.Errorf("found the name %s, want a letter or digit, then up to 63 of a-z, 0-9, _ and -", strict.Quote(name))
+	if !validName.MatchString(name) {
+		return Server{}, fmt.Errorf("found the name %s, want %s", strict.Quote(name), nameForm)
 	}
 	if name == Own {
 		return Server{}, fmt.Errorf("found the name %q, want another: it stands for the run's own engine", name)

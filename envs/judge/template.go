@@ -2,10 +2,10 @@ package judge
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/reprise-rl/reprise/infra/braces"
 	"github.com/reprise-rl/reprise/infra/strict"
 )
 
@@ -50,44 +50,6 @@ Judge what the agent wrote in turn {turn}, and no other turn, by these criteria:
 {form}`
 )
 
-// piece is text, or the name of a placeholder.
-type piece struct {
-	text        string
-	placeholder bool
-}
-
-// pieces splits a template at its placeholders: a name of lower-case letters in braces. {{ and }} are braces. wrong says
-// what is not one of known, or stands alone.
-func pieces(text string, known []string) (out []piece, wrong string) {
-	var literal strings.Builder
-	for len(text) > 0 {
-		i := strings.IndexAny(text, "{}")
-		if i < 0 {
-			break
-		}
-		literal.WriteString(text[:i])
-		rest := text[i:]
-		if len(rest) > 1 && rest[0] == rest[1] {
-			literal.WriteByte(rest[0])
-			text = rest[2:]
-			continue
-		}
-		end := strings.IndexAny(rest[1:], "{}") + 1
-		if rest[0] == '}' || end == 0 || rest[end] != '}' {
-			return nil, "a brace alone: " + strict.Quote(rest)
-		}
-		if name := rest[1:end]; slices.Contains(known, name) {
-			out = append(out, piece{text: literal.String()}, piece{text: name, placeholder: true})
-		} else {
-			return nil, "the placeholder " + strict.Quote("{"+name+"}")
-		}
-		literal.Reset()
-		text = rest[end+1:]
-	}
-	literal.WriteString(text)
-	return append(out, piece{text: literal.String()}), ""
-}
-
 // known are the placeholders of a prompt.
 func known(byTurn bool) []string {
 	all := []string{forTask, forConversation, forCriteria, forForm}
@@ -102,14 +64,22 @@ func CheckPrompt(text string, byTurn bool) (found, allowed string) {
 	if len(text) > MaxPrompt || !utf8.ValidString(text) {
 		return fmt.Sprintf("%d bytes", len(text)), fmt.Sprintf("at most %d bytes of UTF-8", MaxPrompt)
 	}
-	all, wrong := pieces(text, known(byTurn))
-	has := func(name string) bool { return slices.Contains(all, piece{name, true}) }
+	wrong := ""
+	t := braces.Parse(text, known(byTurn), func(p braces.Piece) {
+		switch {
+		case wrong != "": // the first is named
+		case p.Placeholder:
+			wrong = "the placeholder " + strict.Quote("{"+p.Text+"}")
+		default:
+			wrong = "a brace alone: " + strict.Quote(p.Text)
+		}
+	})
 	switch {
 	case wrong != "":
 		return wrong, "the placeholders {" + strings.Join(known(byTurn), "}, {") + "}; {{ and }} are braces"
-	case !has(forForm):
+	case !t.Has(forForm):
 		return "no {form}", "a prompt with {form}: it says how the reply ends"
-	case !has(forConversation) && !has(forReply):
+	case !t.Has(forConversation) && !t.Has(forReply):
 		return "no {conversation}", "a prompt with {conversation}, or by turn with {reply}: what is judged"
 	}
 	return "", ""
@@ -117,13 +87,5 @@ func CheckPrompt(text string, byTurn bool) (found, allowed string) {
 
 // filled is a template with its placeholders replaced. What replaces them is never read as a template.
 func filled(text string, byTurn bool, values map[string]string) string {
-	all, _ := pieces(text, known(byTurn))
-	var out strings.Builder
-	for _, p := range all {
-		if p.placeholder {
-			p.text = values[p.text]
-		}
-		out.WriteString(p.text)
-	}
-	return out.String()
+	return braces.Parse(text, known(byTurn), func(braces.Piece) {}).Fill(values)
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/envs/judge"
-	"github.com/reprise-rl/reprise/infra/strict"
+	"github.com/reprise-rl/reprise/infra/named"
 )
 
 // Flags name servers of the chat-completions protocol.
@@ -61,37 +61,26 @@ func (f Flags) Check() error {
 
 // servers reads the flags.
 func (f Flags) servers() ([]judge.Server, error) {
-	var out []judge.Server
-	at := map[string]int{}
-	for _, value := range f.Judges {
-		s, err := judge.Parse(value)
-		if err != nil {
-			return nil, fmt.Errorf("--judge: %w", err)
-		}
-		if _, again := at[s.Name]; again {
-			return nil, fmt.Errorf("--judge names the server %q twice: each name has one URL", s.Name)
-		}
-		at[s.Name] = len(out)
-		out = append(out, s)
+	out, err := named.Read(named.Flag{Name: "judge", Thing: "server", Gives: "URL"}, f.Judges, judge.Parse,
+		func(s judge.Server) string { return s.Name })
+	if err != nil {
+		return nil, err
 	}
 	for _, value := range f.Variables {
-		name, variable, _ := strings.Cut(value, "=")
-		i, named := at[name]
-		if variable == "" {
-			return nil, fmt.Errorf("--judge-variable: found %s, want NAME=VARIABLE, as in grader=OPENAI_API_KEY", strict.Quote(value))
+		s, parts, err := out.About("judge-variable", value, "NAME=VARIABLE", "grader=OPENAI_API_KEY")
+		if err != nil {
+			return nil, err
 		}
-		key := strings.TrimSpace(os.Getenv(variable))
+		key := strings.TrimSpace(os.Getenv(parts[1]))
 		switch {
-		case !named:
-			return nil, fmt.Errorf("--judge-variable names the server %q: no --judge does", name)
 		case key == "":
-			return nil, fmt.Errorf("--judge-variable %s: the variable %s is not set", name, variable)
-		case out[i].Key != "":
-			return nil, fmt.Errorf("--judge-variable names the server %q twice: each has one key", name)
+			return nil, fmt.Errorf("--judge-variable %s: the variable %s is not set", s.Name, parts[1])
+		case s.Key != "":
+			return nil, fmt.Errorf("--judge-variable names the server %q twice: each has one key", s.Name)
 		case strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }):
-			return nil, fmt.Errorf("--judge-variable %s: the variable %s has a character that no header can have", name, variable)
+			return nil, fmt.Errorf("--judge-variable %s: the variable %s has a character that no header can have", s.Name, parts[1])
 		}
-		out[i].Key = key
+		s.Key = key
 	}
-	return out, nil
+	return out.All, nil
 }

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 
@@ -20,7 +19,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/tools/mcp"
 	"github.com/reprise-rl/reprise/envs/tools/starlark"
 	"github.com/reprise-rl/reprise/infra/keeper"
-	"github.com/reprise-rl/reprise/infra/strict"
+	"github.com/reprise-rl/reprise/infra/named"
 )
 
 // starlarkChild is the argument that makes this program run the programs of policies, and nothing else.
@@ -94,37 +93,22 @@ func (f Flags) Check() error {
 
 // servers reads the flags.
 func (f Flags) servers() ([]mcp.Server, error) {
-	var out []mcp.Server
-	byName := func(name string) *mcp.Server {
-		i := slices.IndexFunc(out, func(s mcp.Server) bool { return s.Name == name })
-		if i < 0 {
-			return nil
-		}
-		return &out[i]
-	}
-	for _, value := range f.MCP {
-		s, err := mcp.Parse(value)
-		if err != nil {
-			return nil, fmt.Errorf("--mcp: %w", err)
-		}
-		if byName(s.Name) != nil {
-			return nil, fmt.Errorf("--mcp names the server %q twice: each name has one command or URL", s.Name)
-		}
-		out = append(out, s)
+	out, err := named.Read(named.Flag{Name: "mcp", Thing: "server", Gives: "command or URL"}, f.MCP, mcp.Parse,
+		func(s mcp.Server) string { return s.Name })
+	if err != nil {
+		return nil, err
 	}
 	for _, value := range f.Headers {
-		name, rest, _ := strings.Cut(value, "=")
-		header, variable, ok := strings.Cut(rest, "=")
-		s := byName(name)
+		s, parts, err := out.About("mcp-header", value, "NAME=HEADER=VARIABLE", "docs=Authorization=DOCS_TOKEN")
+		if err != nil {
+			return nil, err
+		}
+		header, variable := parts[1], parts[2]
 		switch {
-		case !ok || header == "" || variable == "":
-			return nil, fmt.Errorf("--mcp-header: found %s, want NAME=HEADER=VARIABLE, as in docs=Authorization=DOCS_TOKEN", strict.Quote(value))
-		case s == nil:
-			return nil, fmt.Errorf("--mcp-header names the server %q: no --mcp does", name)
 		case s.URL == "":
-			return nil, fmt.Errorf("--mcp-header %s: the server is a command; --mcp-variable gives it a variable", name)
+			return nil, fmt.Errorf("--mcp-header %s: the server is a command; --mcp-variable gives it a variable", s.Name)
 		case os.Getenv(variable) == "":
-			return nil, fmt.Errorf("--mcp-header %s: the variable %s is not set", name, variable)
+			return nil, fmt.Errorf("--mcp-header %s: the variable %s is not set", s.Name, variable)
 		}
 		if s.Headers == nil {
 			s.Headers = http.Header{}
@@ -132,19 +116,16 @@ func (f Flags) servers() ([]mcp.Server, error) {
 		s.Headers.Set(header, os.Getenv(variable))
 	}
 	for _, value := range f.Variables {
-		name, variable, ok := strings.Cut(value, "=")
-		s := byName(name)
-		switch {
-		case !ok || variable == "":
-			return nil, fmt.Errorf("--mcp-variable: found %s, want NAME=VARIABLE, as in search=SEARCH_API_KEY", strict.Quote(value))
-		case s == nil:
-			return nil, fmt.Errorf("--mcp-variable names the server %q: no --mcp does", name)
-		case s.URL != "":
-			return nil, fmt.Errorf("--mcp-variable %s: the server has a URL; --mcp-header gives it a header", name)
+		s, parts, err := out.About("mcp-variable", value, "NAME=VARIABLE", "search=SEARCH_API_KEY")
+		if err != nil {
+			return nil, err
 		}
-		s.Variables = append(s.Variables, variable)
+		if s.URL != "" {
+			return nil, fmt.Errorf("--mcp-variable %s: the server has a URL; --mcp-header gives it a header", s.Name)
+		}
+		s.Variables = append(s.Variables, parts[1])
 	}
-	return out, nil
+	return out.All, nil
 }
 
 // programs runs the programs of policies in processes of their own, a pool for each set of limits.

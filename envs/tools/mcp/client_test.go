@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -135,7 +136,7 @@ func TestFaultsByKind(t *testing.T) {
 				}
 				_, err := call(t, c, "x", `{}`)
 				require.ErrorIs(t, err, want.kind)
-				require.ErrorIs(t, err, want.kind.(*kind).like, "also package foreign's")
+				require.ErrorIs(t, err, errors.Unwrap(want.kind), "also package foreign's")
 				require.ErrorContains(t, err, want.text)
 				require.ErrorContains(t, err, "MCP server stand: ")
 			}
