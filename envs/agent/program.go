@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 
+	"github.com/reprise-rl/reprise/infra/named"
 	"github.com/reprise-rl/reprise/infra/strict"
 )
 
@@ -81,36 +81,19 @@ type Flags struct {
 
 // Programs reads the flags. The error names the flag.
 func (f Flags) Programs() ([]Program, error) {
-	var out []Program
-	byName := func(name string) *Program {
-		i := slices.IndexFunc(out, func(p Program) bool { return p.Name == name })
-		if i < 0 {
-			return nil
-		}
-		return &out[i]
-	}
-	for _, value := range f.Agents {
-		p, err := Parse(value)
-		if err != nil {
-			return nil, fmt.Errorf("--agent: %w", err)
-		}
-		if byName(p.Name) != nil {
-			return nil, fmt.Errorf("--agent names the agent %q twice: each name has one command or URL", p.Name)
-		}
-		out = append(out, p)
+	out, err := named.Read(named.Flag{Name: "agent", Thing: "agent", Gives: "command or URL"}, f.Agents, Parse, func(p Program) string { return p.Name })
+	if err != nil {
+		return nil, err
 	}
 	for _, value := range f.Variables {
-		name, variable, ok := strings.Cut(value, "=")
-		p := byName(name)
-		switch {
-		case !ok || variable == "":
-			return nil, fmt.Errorf("--agent-variable: found %s, want NAME=VARIABLE, as in solver=SEARCH_API_KEY", strict.Quote(value))
-		case p == nil:
-			return nil, fmt.Errorf("--agent-variable names the agent %q: no --agent does", name)
-		case p.URL != "":
-			return nil, fmt.Errorf("--agent-variable %s: the agent has a URL, and its own variables", name)
+		p, parts, err := out.About("agent-variable", value, "NAME=VARIABLE", "solver=SEARCH_API_KEY")
+		if err != nil {
+			return nil, err
 		}
-		p.Variables = append(p.Variables, variable)
+		if p.URL != "" {
+			return nil, fmt.Errorf("--agent-variable %s: the agent has a URL, and its own variables", p.Name)
+		}
+		p.Variables = append(p.Variables, parts[1])
 	}
-	return out, nil
+	return out.All, nil
 }
