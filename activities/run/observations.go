@@ -1,6 +1,10 @@
 package run
 
-import "github.com/reprise-rl/reprise/model/batch"
+import (
+	"slices"
+
+	"github.com/reprise-rl/reprise/model/batch"
+)
 
 // Observations gives each row that an iteration's own rollout left, if an environment answered in it, a supervised row of
 // the same ids, of which the answers are learned: the tokens behind the first sampled one that were not sampled (ECHO,
@@ -20,17 +24,16 @@ func Observations(rows []batch.Row, origin int) []batch.Row {
 		if r.Supervised || int(r.Origin) != origin {
 			continue
 		}
-		observed, turns, any := make([]bool, len(r.IDs)), make([]int32, len(r.IDs)), false
-		var last, next int32
+		observed, turns := make([]bool, len(r.IDs)), make([]int32, len(r.IDs))
+		var last int32
 		for t := range r.Length {
 			last = max(last, r.Turns[t])
 			observed[t] = last > 0 && r.Turns[t] == 0
-			any = any || observed[t]
 		}
-		if !any {
+		if !slices.Contains(observed, true) {
 			continue
 		}
-		next = last
+		next := last
 		for t := r.Length - 1; t >= 0; t-- {
 			if r.Turns[t] > 0 {
 				next = r.Turns[t]

@@ -1,41 +1,34 @@
 package run
 
 import (
-	"encoding/json"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/batch"
+	"github.com/reprise-rl/reprise/model/golden"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Which tokens are learned, and the loss that they have: the results of prime-rl's own lines.
-func TestObservationsAreEchos(t *testing.T) {
-	content, err := os.ReadFile("testdata/echo.json")
-	require.NoError(t, err)
-	var golden struct {
-		Tolerance float64
-		Cases     []struct {
-			In struct {
-				Coefficient float64
-				Rows        []struct {
-					Turns    []int32
-					LogProbs []float64 `json:"log_probs"`
-				}
-			}
-			Out struct {
-				Weights [][]float64
-				Loss    float64
-			}
+func TestObservationsGolden(t *testing.T) {
+	type (
+		in struct {
+			Coefficient float64 `json:"coefficient"`
+			Rows        []struct {
+				Turns    []int32   `json:"turns"`
+				LogProbs []float64 `json:"log_probs"`
+			} `json:"rows"`
 		}
-	}
-	require.NoError(t, json.Unmarshal(content, &golden))
-	require.Len(t, golden.Cases, 2)
+		out struct {
+			Weights [][]float64 `json:"weights"`
+			Loss    float64     `json:"loss"`
+		}
+	)
+	g := golden.ReadMethod[in, out](t, "echo")
 	const width = 20
-	for _, c := range golden.Cases {
+	for _, c := range g.Cases {
 		var rows []batch.Row
 		for i, in := range c.In.Rows {
 			r := batch.Row{Row: int32(i), Origin: 3, IDs: make([]int32, width), Length: int32(len(in.Turns)), Mask: make([]bool, width), Turns: make([]int32, width)}
@@ -68,7 +61,7 @@ func TestObservationsAreEchos(t *testing.T) {
 			}
 			require.Equal(t, sum > 0, learned[int32(row)], "a row without answers has none")
 		}
-		require.InDelta(t, c.Out.Loss, loss, golden.Tolerance)
+		require.InDelta(t, c.Out.Loss, loss, g.Tolerance)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/telemetry/iterations"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // cardName is the model card's file, as the Hugging Face hub shows it.
@@ -29,7 +30,7 @@ const cardName = "README.md"
 // cardMark is in each card that publish wrote, so that it is replaced and no other file is.
 const cardMark = "<!-- written by reprise publish -->"
 
-// cardRows bounds the rows of the card's curve.
+// cardRows bounds the rows of the card's curve, beside the newest.
 const cardRows = 20
 
 func publishCommand() *cobra.Command {
@@ -91,15 +92,11 @@ func publish(ctx context.Context, s store.Store, o exportOptions, open func() (*
 	if err != nil {
 		return err
 	}
-	var lora struct {
-		Policy struct {
-			LoRA json.RawMessage `json:"lora"`
-		} `json:"policy"`
-	}
-	if err := json.Unmarshal(settings, &lora); err != nil {
+	var t spec.Train
+	if err := json.Unmarshal(settings, &t); err != nil {
 		return fmt.Errorf("settings of run %q: %w", o.run, err)
 	}
-	if o.merge = len(lora.Policy.LoRA) > 0 && string(lora.Policy.LoRA) != "null"; o.merge {
+	if o.merge = t.Policy.LoRA != nil; o.merge {
 		o.dtype = "float32"
 	}
 	path := filepath.Join(o.dir, cardName)
@@ -155,7 +152,7 @@ func card(run string, version int, settings []byte, t iterations.Table) ([]byte,
 	return []byte(b.String()), nil
 }
 
-// curveTable writes at most about cardRows rows, evenly apart, and the newest.
+// curveTable writes at most cardRows rows, evenly apart, and the newest row.
 func curveTable(b *strings.Builder, t iterations.Table, at map[string]int, rows [][]any) {
 	var shown []int
 	for _, name := range []string{"reward/mean", "success/mean"} {

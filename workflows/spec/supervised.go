@@ -28,10 +28,10 @@ const (
 
 // Defaults of the fields of Supervised.
 const (
-	DefaultSupervisedShare       = 0.25
-	DefaultSupervisedCoefficient = 1.0
-	// DefaultObservedCoefficient is that of Observations: ECHO's λ.
-	DefaultObservedCoefficient = 0.1
+	defaultSupervisedShare       = 0.25
+	defaultSupervisedCoefficient = 1.0
+	// defaultObservedCoefficient is that of Observations: ECHO's λ.
+	defaultObservedCoefficient = 0.1
 )
 
 // shareOfObservations is that of Observations: a row beside each row.
@@ -51,7 +51,7 @@ func (s Supervised) Fraction() float64 {
 	if s.From == Observations {
 		return shareOfObservations
 	}
-	return cmp.Or(s.Share, DefaultSupervisedShare)
+	return cmp.Or(s.Share, defaultSupervisedShare)
 }
 
 // Alone reports whether all rows of an update are supervised.
@@ -60,9 +60,9 @@ func (s Supervised) Alone() bool { return s.Fraction() == 1 }
 // Weight multiplies the mean negative log-likelihood of a minibatch's supervised tokens.
 func (s Supervised) Weight() float64 {
 	if s.From == Observations {
-		return cmp.Or(s.Coefficient, DefaultObservedCoefficient)
+		return cmp.Or(s.Coefficient, defaultObservedCoefficient)
 	}
-	return cmp.Or(s.Coefficient, DefaultSupervisedCoefficient)
+	return cmp.Or(s.Coefficient, defaultSupervisedCoefficient)
 }
 
 // Rows is how many supervised rows an update has beside so many others. If it has supervised

@@ -38,8 +38,10 @@ type Value struct {
 	Number float64
 }
 
+// Evaluation is the prefix of the names of an evaluation's numbers.
+const Evaluation = "evaluation/"
+
 const (
-	evaluation       = "evaluation/"
 	evaluationBefore = "evaluation_before/"
 	update           = "update."
 )
@@ -95,18 +97,26 @@ func addRow(at map[int64]*collected, columns []iterations.Column, row []any) {
 		b.last, b.Abandoned, b.Manifest = iteration, abandoned, manifest
 	}
 	for i, c := range columns {
-		v, ok := number(row[i])
-		rest, first := strings.CutPrefix(c.Name, evaluationBefore)
-		switch {
-		case !ok:
-		case first:
-			b.add(iteration, Value{evaluation + rest, v})
-		case strings.HasPrefix(c.Name, evaluation):
-			b.add(iteration+1, Value{c.Name, v})
-		case c.Kind == iterations.Number, strings.HasPrefix(c.Name, update):
-			b.add(iteration, Value{c.Name, v})
+		if step, v, ok := Point(c, row[i], iteration); ok {
+			b.add(step, v)
 		}
 	}
+}
+
+// Point is a cell of an iteration's row as a point of a curve, with its step; ok is false if trackers do not show the column,
+// or the cell is empty.
+func Point(c iterations.Column, cell any, iteration int64) (step int64, v Value, ok bool) {
+	n, ok := number(cell)
+	if !ok {
+		return 0, Value{}, false
+	}
+	if rest, before := strings.CutPrefix(c.Name, evaluationBefore); before {
+		return iteration, Value{Evaluation + rest, n}, true
+	}
+	if strings.HasPrefix(c.Name, Evaluation) {
+		return iteration + 1, Value{c.Name, n}, true
+	}
+	return iteration, Value{c.Name, n}, c.Kind == iterations.Number || strings.HasPrefix(c.Name, update)
 }
 
 // add keeps the first number of a name: the evaluation of a version that two rows tell is told once.

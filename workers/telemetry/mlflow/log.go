@@ -5,11 +5,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"math"
 	"net/url"
 	"strconv"
 	"strings"
 
+	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workers/telemetry/curves"
 )
 
@@ -35,10 +35,10 @@ type tag struct {
 }
 
 type metric struct {
-	Key       string `json:"key"`
-	Value     any    `json:"value"`     // a number, or NaN, Infinity, -Infinity as text
-	Timestamp int64  `json:"timestamp"` // milliseconds
-	Step      int64  `json:"step"`
+	Key       string      `json:"key"`
+	Value     canon.Float `json:"value"`     // spells NaN and the infinities as MLflow does
+	Timestamp int64       `json:"timestamp"` // milliseconds
+	Step      int64       `json:"step"`
 }
 
 type foundRun struct {
@@ -175,7 +175,7 @@ func lacking(b curves.Branch, newest map[string]int64) ([]metric, error) {
 			}
 			names[key] = v.Name
 			if last, ok := newest[key]; !ok || s.Number > last {
-				out = append(out, metric{Key: key, Value: value(v.Number), Timestamp: s.Number * 1000, Step: s.Number})
+				out = append(out, metric{Key: key, Value: canon.Float(v.Number), Timestamp: s.Number * 1000, Step: s.Number})
 			}
 		}
 	}
@@ -191,16 +191,4 @@ func metricKey(name string) string {
 		}
 		return '_'
 	}, name)
-}
-
-func value(v float64) any {
-	switch {
-	case math.IsNaN(v):
-		return "NaN"
-	case math.IsInf(v, 1):
-		return "Infinity"
-	case math.IsInf(v, -1):
-		return "-Infinity"
-	}
-	return v
 }

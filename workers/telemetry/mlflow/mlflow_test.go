@@ -180,7 +180,10 @@ func TestNames(t *testing.T) {
 	}}}}
 	got, err := lacking(b, map[string]int64{"c": 2})
 	require.NoError(t, err)
-	require.Equal(t, []metric{{"a_b", "NaN", 2000, 2}, {"d", "Infinity", 2000, 2}}, got)
+	sent, err := json.Marshal(got)
+	require.NoError(t, err)
+	require.JSONEq(t, `[{"key": "a_b", "value": "NaN", "timestamp": 2000, "step": 2},
+		{"key": "d", "value": "Infinity", "timestamp": 2000, "step": 2}]`, string(sent))
 	b.Steps[0].Values = append(b.Steps[0].Values, curves.Value{Name: "a_b"})
 	_, err = lacking(b, nil)
 	require.ErrorContains(t, err, `metrics "a+b" and "a_b" have one name in MLflow: "a_b"`)

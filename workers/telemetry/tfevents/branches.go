@@ -3,6 +3,7 @@ package tfevents
 import (
 	"strings"
 
+	"github.com/reprise-rl/reprise/workers/telemetry/curves"
 	"github.com/reprise-rl/reprise/workers/telemetry/iterations"
 )
 
@@ -13,12 +14,6 @@ type Branch struct {
 	// File is the content of [FileName].
 	File []byte
 }
-
-const (
-	evaluation       = "evaluation/"
-	evaluationBefore = "evaluation_before/"
-	update           = "update."
-)
 
 // Branches are the event files of a run's table, one a branch, in order. An
 // iteration's metrics have the iteration as their step; an evaluation has the policy
@@ -40,16 +35,16 @@ func Branches(t iterations.Table) []Branch {
 				iteration, _ = row[i].(int64)
 				continue
 			}
-			v, ok := number(row[i])
-			rest, first := strings.CutPrefix(c.Name, evaluationBefore)
+			step, v, ok := curves.Point(c, row[i], iteration)
+			scalar := Scalar{v.Name, float32(v.Number)}
 			switch {
 			case !ok:
-			case first:
-				before = append(before, Scalar{evaluation + rest, v})
-			case strings.HasPrefix(c.Name, evaluation):
-				after = append(after, Scalar{c.Name, v})
-			case c.Kind == iterations.Number, strings.HasPrefix(c.Name, update):
-				own = append(own, Scalar{c.Name, v})
+			case step > iteration:
+				after = append(after, scalar)
+			case strings.HasPrefix(v.Name, curves.Evaluation):
+				before = append(before, scalar)
+			default:
+				own = append(own, scalar)
 			}
 		}
 		n, ok := at[branch]
@@ -68,20 +63,4 @@ func (b *Branch) add(step int64, scalars []Scalar) {
 	if len(scalars) > 0 {
 		b.File = Append(b.File, Event{WallTime: float64(step), Step: step, Scalars: scalars})
 	}
-}
-
-// number is a cell as TensorBoard shows it: a truth is 0 or 1.
-func number(cell any) (float32, bool) {
-	switch v := cell.(type) {
-	case float64:
-		return float32(v), true
-	case int64:
-		return float32(v), true
-	case bool:
-		if v {
-			return 1, true
-		}
-		return 0, true
-	}
-	return 0, false
 }
