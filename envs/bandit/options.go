@@ -44,9 +44,7 @@ func New(o *envs.Options) envs.Environment {
 	o.Int("instances", &s.Instances, 0, 0, most, "how many different instances there are, whatever the seed; 0 for no limit. An instance is a pair and the order of its arms, so there are at most two for each pair")
 	o.Int("pool", &s.Pool, 0, 0, board.MaxInstances, "which instances these are: another pool has others")
 	if s.Instances > 0 && o.OK() {
-		for _, at := range board.Member(0, s.Pool).Rand().Perm(len(all))[:s.Instances] {
-			b.pool = append(b.pool, all[at])
-		}
+		b.pool = board.Some(all, s.Instances, s.Pool)
 	}
 	return b
 }

@@ -27,6 +27,15 @@ func Member(k, pool int) draw.Address {
 	return draw.Address{Seed: uint64(pool), Purpose: Pool.With(draw.Instance), Group: int64(k)}
 }
 
+// Some draws n of all for a pool, each at most once. It panics if n is more than there are.
+func Some[T any](all []T, n, pool int) []T {
+	some := make([]T, n)
+	for i, at := range Member(0, pool).Rand().Perm(len(all))[:n] {
+		some[i] = all[at]
+	}
+	return some
+}
+
 // maxCases is how many instances represent all if there are more.
 const maxCases = 64
 

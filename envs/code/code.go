@@ -174,9 +174,13 @@ func (e *episode) Observation() string {
 	return e.last.says + "\n" + e.problem.text
 }
 
-// legalProgram is a program that a policy wrote, without marks of Markdown.
+// legalProgram is a program that a policy wrote, without marks of Markdown. Nested marks all go, so that it gives its own
+// result again.
 func legalProgram(action string) (string, bool) {
-	program := strings.TrimSpace(unfenced(action))
+	program := action
+	for before := ""; before != program; {
+		before, program = program, strings.TrimSpace(unfenced(program))
+	}
 	ok := program != "" && len(program) <= starlark.MaxProgram && utf8.ValidString(program) && envs.Writable(program)
 	return program, ok
 }

@@ -3,7 +3,6 @@ package code
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -28,18 +27,10 @@ const (
 // load reads the file and keeps the problems that the options ask for.
 func (c *Code) load(table *envs.Options) {
 	o := &c.options
-	content, err := rows.Open(o.File)
-	if err != nil {
-		table.WrongFile("problems", o.File, err, problemFile)
+	content, ok := rows.OpenPinned(table, "problems", o.File, &o.SHA256, problemFile)
+	if !ok {
 		return
 	}
-	sum := sha256.Sum256(content)
-	digest := hex.EncodeToString(sum[:])
-	if o.SHA256 != "" && o.SHA256 != digest {
-		table.Wrong("problems_sha256", "the digest of the file, which is "+digest)
-		return
-	}
-	o.SHA256 = digest
 	all, splits, err := readProblems(content, o.PromptField, o.TestsField, o.Examples)
 	if err != nil {
 		table.WrongFile("problems", o.File, err, problemFile)
@@ -57,11 +48,7 @@ func (c *Code) load(table *envs.Options) {
 	case o.Instances > n:
 		table.Wrong("instances", fmt.Sprintf("at most %d, the problems there are", n))
 	case o.Instances > 0:
-		some := make([]problem, o.Instances)
-		for i, at := range board.Member(0, o.Pool).Rand().Perm(n)[:o.Instances] {
-			some[i] = c.problems[at]
-		}
-		c.problems = some
+		c.problems = board.Some(c.problems, o.Instances, o.Pool)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -87,7 +86,7 @@ type asking struct {
 // load reads the files and keeps the questions that the options ask for.
 func (l *Lookup) load(table *envs.Options) {
 	o := &l.options
-	content, ok := open(table, "questions", &o.questions, questionFile)
+	content, ok := rows.OpenPinned(table, "questions", o.questions.path, &o.questions.digest, questionFile)
 	if !ok {
 		return
 	}
@@ -99,7 +98,7 @@ func (l *Lookup) load(table *envs.Options) {
 		return
 	}
 	if o.corpus.path != "" {
-		content, ok := open(table, "corpus", &o.corpus, corpusFile)
+		content, ok := rows.OpenPinned(table, "corpus", o.corpus.path, &o.corpus.digest, corpusFile)
 		if !ok {
 			return
 		}
@@ -123,30 +122,9 @@ func (l *Lookup) load(table *envs.Options) {
 	case o.Instances > n:
 		table.Wrong("instances", fmt.Sprintf("at most %d, the questions there are", n))
 	case o.Instances > 0:
-		some := make([]question, o.Instances)
-		for i, at := range board.Member(0, o.Pool).Rand().Perm(n)[:o.Instances] {
-			some[i] = f.chosen[at]
-		}
-		f.chosen = some
+		f.chosen = board.Some(f.chosen, o.Instances, o.Pool)
 	}
 	l.asks = f
-}
-
-// open reads a file's bytes and checks or fills in its digest. It is not ok if that is reported as a problem.
-func open(table *envs.Options, option string, f *file, want string) ([]byte, bool) {
-	content, err := rows.Open(f.path)
-	if err != nil {
-		table.WrongFile(option, f.path, err, want)
-		return nil, false
-	}
-	sum := sha256.Sum256(content)
-	digest := hex.EncodeToString(sum[:])
-	if f.digest != "" && f.digest != digest {
-		table.Wrong(option+"_sha256", "the digest of the file, which is "+digest)
-		return nil, false
-	}
-	f.digest = digest
-	return content, true
 }
 
 // readQuestions reads questions. Errors are a *rows.Error.

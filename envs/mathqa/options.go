@@ -124,11 +124,7 @@ func (m *MathQA) load(table *envs.Options) {
 	case o.Instances > n:
 		table.Wrong("instances", fmt.Sprintf("at most %d, the questions there are", n))
 	case o.Instances > 0:
-		kept := make([]Question, o.Instances)
-		for i, at := range board.Member(0, o.Pool).Rand().Perm(n)[:o.Instances] {
-			kept[i] = m.questions[at]
-		}
-		m.questions = kept
+		m.questions = board.Some(m.questions, o.Instances, o.Pool)
 	}
 }
 

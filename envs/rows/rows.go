@@ -6,6 +6,8 @@ package rows
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 
 	"github.com/reprise-rl/reprise/envs"
@@ -88,6 +90,25 @@ func Open(path string) ([]byte, error) {
 		return nil, &Error{Want: want}
 	}
 	return content, err
+}
+
+// OpenPinned reads the file of an option and checks its SHA-256 against *digest, the value of the option's "_sha256" in
+// hexadecimal, or fills that in if it is empty. What is wrong is reported to the table, where kind says what the file should
+// be, and ok is false.
+func OpenPinned(table *envs.Options, option, path string, digest *string, kind string) (content []byte, ok bool) {
+	content, err := Open(path)
+	if err != nil {
+		table.WrongFile(option, path, err, kind)
+		return nil, false
+	}
+	sum := sha256.Sum256(content)
+	found := hex.EncodeToString(sum[:])
+	if *digest != "" && *digest != found {
+		table.Wrong(option+"_sha256", "the digest of the file, which is "+found)
+		return nil, false
+	}
+	*digest = found
+	return content, true
 }
 
 // Read calls row with each row of a file's content, in order: Parquet if it begins like Parquet, JSON Lines otherwise.
