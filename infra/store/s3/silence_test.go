@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"testing"
 	"time"
 
@@ -99,12 +101,13 @@ func TestHungServerIsGivenUp(t *testing.T) {
 
 // A request lasts as long as bytes flow: patience is for silence alone. Nor does it count what the caller does meanwhile.
 func TestSlowRequestsAreNotCut(t *testing.T) {
-	const patience, pieces = 1500 * time.Millisecond, 20
-	pause := func() { time.Sleep(100 * time.Millisecond) } // some pieces are in the kernel's buffers when the last is sent
+	// What the kernel's buffers hold is sent and not yet taken: it is little beside the body, whatever the kernel.
+	const patience, pieces, size = 1500 * time.Millisecond, 60, 60 << 20
+	pause := func() { time.Sleep(30 * time.Millisecond) }
 	took := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut {
-			piece := make([]byte, 20<<20/pieces)
+			piece := make([]byte, size/pieces)
 			for {
 				n, err := io.ReadFull(r.Body, piece)
 				if took += n; err != nil {
@@ -115,7 +118,7 @@ func TestSlowRequestsAreNotCut(t *testing.T) {
 			w.Header().Set("ETag", `"x"`)
 			return
 		}
-		w.Header().Set("Content-Length", "20000")
+		w.Header().Set("Content-Length", strconv.Itoa(1000*pieces))
 		w.Header().Set("ETag", `"x"`)
 		w.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
 		for range pieces {
@@ -124,13 +127,18 @@ func TestSlowRequestsAreNotCut(t *testing.T) {
 			pause()
 		}
 	}))
+	server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		_ = c.(*net.TCPConn).SetReadBuffer(64 << 10)
+		return ctx
+	}
+	server.Start()
 	defer server.Close()
 	s, err := s3.Open(s3.Config{Endpoint: server.URL, Region: "us-east-1", Bucket: "bucket", Lookup: "path", Retries: 1,
 		Keys: s3.StaticKeys("a", "b"), Patience: patience})
 	require.NoError(t, err)
 	begin := time.Now()
-	require.NoError(t, s.Put(t.Context(), "k", make([]byte, 20<<20), store.PutOptions{}))
-	require.Equal(t, 20<<20, took)
+	require.NoError(t, s.Put(t.Context(), "k", make([]byte, size), store.PutOptions{}))
+	require.Equal(t, size, took)
 	require.Greater(t, time.Since(begin), patience, "the server was slow")
 
 	begin = time.Now()
