@@ -1,8 +1,8 @@
 package spec
 
-// ScoredBySampler reports whether the log-probs and entropies that the sampler gives are those that an iteration learns from, so that
-// no row is scored again: they are those of the version that learns, and nothing else scores the rows. An agent may ask for another temperature than that of the run, at
-// which rows are compared, so that its rows are scored. It follows from the spec alone.
+// ScoredBySampler reports whether the log-probs and entropies that the sampler gives are those that an iteration learns
+// from: they are those of the version that learns, and nothing else scores the rows. An agent may ask for another
+// temperature than the run's, at which rows are compared, so that its rows are scored. It follows from the spec alone.
 func (t Train) ScoredBySampler() bool {
 	return t.Policy.Exact && t.Rollout.Lag == 0 && t.Rollout.Agent == "" && !t.Update.Reference() && !t.Credit.Second()
 }
