@@ -99,15 +99,25 @@ func TestOwnEnvironmentsShowsTheFiles(t *testing.T) {
 	}
 }
 
+// pages are the pages of this folder and of its folder of results.
+func pages(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, folder := range []string{"*.md", "results/*.md"} {
+		found, err := filepath.Glob(folder)
+		require.NoError(t, err)
+		require.NotEmpty(t, found)
+		all = append(all, found...)
+	}
+	return all
+}
+
 // link finds links and pictures of Markdown and HTML.
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)|src="([^"]+)"`)
 
 // Every link inside the repository leads to a file, and to a heading where it names one.
 func TestLinksLead(t *testing.T) {
-	pages, err := filepath.Glob("*.md")
-	require.NoError(t, err)
-	require.NotEmpty(t, pages)
-	for _, page := range append(pages, "../README.md", "../AGENTS.md", "../CONTRIBUTING.md", "../SECURITY.md") {
+	for _, page := range append(pages(t), "../README.md", "../AGENTS.md", "../CONTRIBUTING.md", "../SECURITY.md") {
 		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
 			target := m[1] + m[2]
 			if strings.Contains(target, "://") || !methodstest.Whole() && strings.Contains(target, "model/methods/") {

@@ -31,7 +31,7 @@ func TestKills(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	all := killed{Part: "all", ByActivity: map[string]int{}, ByRole: map[string]int{}}
-	page := read(t, "benchmarks.md")
+	page := read(t, "results/benchmarks.md")
 	row := func(k killed, seed string) string {
 		return fmt.Sprintf("| %s | %s | %d | %d | %d | %d | %d min %d s |", k.Part, seed, k.Presets, k.Kills, k.Inside, k.Runs, k.Seconds/60, k.Seconds%60)
 	}

@@ -54,10 +54,7 @@ func llms(t *testing.T) string {
 		b.WriteString(entry(t, filepath.Join("..", page), "../"+page))
 	}
 	b.WriteString("\n## Pages\n\n")
-	pages, err := filepath.Glob("*.md")
-	require.NoError(t, err)
-	require.NotEmpty(t, pages)
-	for _, page := range pages {
+	for _, page := range pages(t) {
 		b.WriteString(entry(t, page, page))
 	}
 	return b.String()

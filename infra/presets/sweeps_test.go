@@ -20,7 +20,7 @@ import (
 const twin = "-starter"
 
 // paper is what the sweeps are: the paper's figures and tables by their presets, the
-// settings of each and of its twin. docs/paper.md says where they come from.
+// settings of each and of its twin. docs/results/paper.md says where they come from.
 var paper = map[string]struct{ settings, twin int }{
 	"fig5-baseline":    {8, 6},
 	"fig6-collapse":    {8, 2},
@@ -237,7 +237,7 @@ func TestSweepsSuitesHaveTheActionsOfTheRun(t *testing.T) {
 
 // The manual has a line for each of them.
 func TestSweepsAreDocumented(t *testing.T) {
-	b, err := os.ReadFile("../../docs/paper.md")
+	b, err := os.ReadFile("../../docs/results/paper.md")
 	require.NoError(t, err)
 	for name := range paper {
 		require.Contains(t, string(b), "`"+name+"`")

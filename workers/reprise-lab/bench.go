@@ -35,7 +35,7 @@ it away:
               of one of 42 M parameters, decoding with rows of equal and of unequal
               lengths; in turns with torch and transformers, if $REPRISE_PYTHON or
               python3 has them (goals beside torch held to AVX2: 1.1 times its speed
-              forward, once in training, and those of docs/benchmarks.md for decoding).
+              forward, once in training, and those of docs/results/benchmarks.md for decoding).
               --model FOLDER: of that model's architecture in place of both, with
               16 rows of 64 new tokens after a prompt of 150
   tax         an iteration through Temporal and S3, over the same activities called

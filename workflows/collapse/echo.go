@@ -20,7 +20,7 @@ type figure struct {
 
 // The four signs of arXiv 2504.20073, section 4.2. Each alone shows in many runs that come to no harm, so its
 // numbers are more sensitive than those of the rule of the same figure. They are fitted to seeds 1 to 3 of
-// docs/study, as docs/study.md says.
+// docs/study, as docs/results/study.md says.
 var signs = []sign{
 	{"the in-group reward deviation fell", []figure{
 		{Rule{Name: EchoTrap + ".deviation", Metrics: []string{MetricRewardStd + SmoothedSuffix}, against: average, narrowing: true},

@@ -149,7 +149,7 @@ func described() []*rule {
 			doc: "Ends a trajectory after fewer turns than `rollout.turns`, with the rewards that it has until then. Shapes stay those of `rollout.turns`, so a schedule can let it grow; evaluations have turns of their own. Left out: `rollout.turns`."},
 
 		{path: "rollout.protocol", typ: typeString, loaded: envs.Examples, text: checkProtocol, textAllowed: protocolAllowed, source: fromOurs,
-			doc: "The wording of prompts. " + envs.AboutWordings + "; file:PATH is a file with templates on the host worker (see docs/environments.md), whose text the start of the run writes down in its place (text:…). Replies are read the same. Left out: reprise for the starter. docs/paper.md lists how RAGEN's still differs."},
+			doc: "The wording of prompts. " + envs.AboutWordings + "; file:PATH is a file with templates on the host worker (see docs/environments.md), whose text the start of the run writes down in its place (text:…). Replies are read the same. Left out: reprise for the starter. docs/results/paper.md lists how RAGEN's still differs."},
 
 		{path: "rollout.stop_at", typ: typeTexts, loaded: []string{"</answer>"}, source: fromOurs,
 			doc: "Texts that end a turn. A turn ends with the first sampled token at which the text of the turn's sampled tokens has one of them; that token is kept whole, even if its text goes on, and nothing after it is kept. The turn then counts as finished, not as cut by the length limit, and the token that closes a message follows unsampled. An empty array turns it off: turns end with the model's own tokens, or at `rollout.max_new_tokens`."},
