@@ -63,6 +63,7 @@ func (p *core) addBundled(k kind, of []bundle, key programKey, build func(Tensor
 func (p *core) microBatchKey() programKey {
 	return programKey{
 		dtype: p.net.dtype, rows: p.sh.MicroBatch, tokens: p.sh.Sequence, limits: p.net.limits, keep: p.sh.Keep, exact: p.sh.Exact,
+		frozen: p.sh.Frozen,
 	}
 }
 

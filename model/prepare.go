@@ -135,7 +135,7 @@ func (p *Programs) uploadTables(legal []bool) error {
 
 // prepare adds the learner's programs. The caller holds run.
 func (l *Learner) prepare() {
-	if l.sh.MicroBatch == 0 {
+	if l.sh.MicroBatch == 0 || l.sh.Frozen {
 		return
 	}
 	l.addBundled(kindSquare, l.bundles, programKey{}, buildSquare)

@@ -135,6 +135,10 @@ func (p *Programs) Load(src Source) (*State, error) { return p.load(src, true) }
 // Updates and Download return an ErrInput for it.
 func (p *Programs) LoadParams(src Source) (*State, error) { return p.load(src, false) }
 
+// LoadFrozen copies what the programs read of a network that is not trained (Shapes.Frozen) to the device, one tensor
+// at a time: matrices in the compute dtype, norms and biases in float32. Score takes the state; nothing else does.
+func (p *Programs) LoadFrozen(src Source) (*State, error) { return p.loadFrozen(src) }
+
 // LoadBase copies the weights of a base model to the device, one tensor at a time. The
 // programs are a policy's with adapters. The caller frees the base.
 func (p *Programs) LoadBase(src Source) (*Base, error) { return p.loadBase(src) }
@@ -184,8 +188,12 @@ func (p *Programs) narrow(k kind) string { return fmt.Sprintf("%s-%d", k, p.sh.S
 
 // addNarrower adds the hashes of the programs that only narrower micro-batches have.
 func (p *Programs) addNarrower(to map[string]string) error {
+	kinds := []kind{kindForward, kindBackward}
+	if p.sh.Frozen {
+		kinds = kinds[:1]
+	}
 	for _, q := range p.narrower {
-		for _, k := range []kind{kindForward, kindBackward} {
+		for _, k := range kinds {
 			prog, err := q.program(k)
 			if err != nil {
 				return err

@@ -118,8 +118,11 @@ func (s *Scorer) batchInputs(in *inputs) batchNodes {
 
 // savedTensors lists what is saved, in the order of the programs' outputs and inputs: the input
 // of each layer and the output of the last; with Shapes.Keep all activations, and the logits
-// where the head computes all of them at once.
+// where the head computes all of them at once. A frozen network saves nothing.
 func (s *Scorer) savedTensors(x *saved) []savedTensor {
+	if s.sh.Frozen {
+		return nil
+	}
 	var out []savedTensor
 	for i := range x.layers {
 		all := x.layers[i].tensors(s.net)

@@ -50,6 +50,9 @@ type Shapes struct {
 	Exact bool
 	// Sharded prepares what adds up the gradients of shards (Gradient.Shard).
 	Sharded bool
+	// Frozen says that the network only scores: no program updates it, and Score's keeps nothing for a backward
+	// pass. Its state is LoadFrozen's.
+	Frozen bool
 	// Loss selects the parts of Update's loss; zero is the plain clipped surrogate.
 	Loss LossOptions
 }
@@ -111,6 +114,7 @@ type programKey struct {
 	prompts             int // that rows share
 	limits              limits
 	keep, block, exact  bool
+	frozen              bool // the forward program saves nothing
 	loss                LossOptions
 	append              AppendShapes
 }
