@@ -17,6 +17,7 @@ type footprint struct {
 	keep             bool      // activations for the backward pass
 	exact            bool      // keys and values are padded to a multiple of lane
 	value            bool      // the critic's
+	teaches          bool      // the teacher's, which leaves nothing to a backward program
 	lora             *Adapters // nil: all weights are trained
 	values           int64     // of a token: a critic's, or 1
 	hidden, inner, queries, keys,
@@ -77,6 +78,18 @@ func (j Job) models() []footprint {
 	return []footprint{policy}
 }
 
+// teacher is the footprint of the network that scores rows and is not trained, if there is one: a device has it as the
+// programs read it.
+func (j Job) teacher() (f footprint, there bool) {
+	if j.Teacher == nil {
+		return f, false
+	}
+	j.Network, j.Adapters, j.Keep = *j.Teacher, nil, false
+	f = j.policy()
+	f.teaches = true
+	return f, true
+}
+
 // critic is the footprint of the policy's critic, whose head is a vector for each value of a token.
 func (f footprint) critic(values int) footprint {
 	f.value, f.values = true, int64(values)
@@ -86,8 +99,11 @@ func (f footprint) critic(values int) footprint {
 }
 
 func (f footprint) name(kind string) string {
-	if f.value {
+	switch {
+	case f.value:
 		return "critic-" + kind
+	case f.teaches:
+		return "teacher-" + kind
 	}
 	return kind
 }
@@ -130,6 +146,9 @@ func (f footprint) cache(rows, places int64) int64 {
 // tokens: what the layers begin with and the last one's output, or the layers' activations, and
 // the logits where they are computed at once.
 func (f footprint) saved(tokens int64) int64 {
+	if f.teaches {
+		return 0
+	}
 	numbers := (f.layers + 1) * f.hidden
 	if f.keep {
 		numbers += f.layers * (f.hidden + 2*f.queries + 2*f.keys + 2*f.inner)

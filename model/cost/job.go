@@ -21,18 +21,24 @@ type Job struct {
 	// Reference says that the run holds the weights of an earlier version of the policy, which score its rows; Judges that
 	// it holds them to judge episodes.
 	Reference, Judges bool
-	Rollout           Rollout
-	Update            Update
+	// Teacher is a frozen network that scores rows too, in the compute dtype; nil without one.
+	Teacher *Network
+	Rollout Rollout
+	Update  Update
 }
 
 // earlier reports whether the run holds the weights of an earlier version of the policy.
 func (j Job) earlier() bool { return j.Reference || j.Judges }
 
-// Scored is the number of networks that score rows: the policy, the second network and the reference.
+// Scored is how often a row is scored, in passes of the policy: by it, the second network, the reference, and by the teacher
+// as often as that is larger.
 func (j Job) Scored() int {
 	n := len(j.models())
 	if j.Reference {
 		n++
+	}
+	if j.Teacher != nil {
+		n += int((j.Teacher.Parameters() + j.Network.Parameters() - 1) / max(j.Network.Parameters(), 1))
 	}
 	return n
 }

@@ -20,6 +20,8 @@ type Memory struct {
 	// Reference the reference's weights; 0 in a run without.
 	Critic    int64 `json:"critic,omitempty"`
 	Reference int64 `json:"reference,omitempty"`
+	// Teacher is the weights of the teacher as its programs read them: matrices in the compute dtype; 0 without one.
+	Teacher int64 `json:"teacher,omitempty"`
 	// Activations are those of one micro-batch in Update: what the forward pass keeps, and what
 	// the backward pass needs besides. Kept says that the former are those of all layers, not
 	// only what layers begin with.
@@ -68,6 +70,9 @@ func (j Job) Memory() Memory {
 	}
 	if j.earlier() {
 		u.Reference = u.Weights
+	}
+	if teacher, there := j.teacher(); there {
+		u.Teacher = teacher.weights
 	}
 	u.ComputeCopy = j.copies(models)
 	if j.Update.Width == 0 {
@@ -173,6 +178,9 @@ func (j Job) programsOn(on seat) []Program {
 		j.Rollout.sampling(models[0], sampling, on, add)
 	}
 	rows, width := int64(j.Update.Rows), int64(j.Update.Width)
+	if teacher, there := j.teacher(); there && scores {
+		add(teacher.forward(rows, width), held-teacher.weights)
+	}
 	for _, f := range models {
 		gradients, owned, total := f.trained, on.owned(f), int64(0) // the total is the owners'
 		if !updates {

@@ -60,6 +60,9 @@ func (j Job) Work(n int) []Work {
 	if j.Reference {
 		score.Operations += models[0].operations(width, true) * tokens / of.Score.Gain
 	}
+	if teacher, there := j.teacher(); there {
+		score.Operations += teacher.operations(width, true) * tokens / of.Score.Gain
+	}
 	return []Work{prefill, decode, score, update, step, copies}
 }
 

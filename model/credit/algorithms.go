@@ -46,6 +46,8 @@ type Algorithm struct {
 	ReadsParts, ReadsEntropies bool
 	// ReadsCriteria says that it reads Input.Criteria: a reward with criteria by turn.
 	ReadsCriteria bool
+	// ReadsTeacher says that it reads Input.Teacher and Input.Old: a frozen model scores the rows too.
+	ReadsTeacher bool
 	// Learns returns the tokens whose returns the critic learns, [rows][tokens]; nil if it
 	// learns those of all sampled tokens.
 	Learns func(Input, Options) [][]bool
@@ -77,6 +79,7 @@ type Input struct {
 	Values  [][]float64 // [rows][tokens], the critic's; nil without one
 	PRM     [][]float64 // [rows][tokens], the log-probs of the process reward model; nil without one
 	Old     [][]float64 // [rows][tokens], the log-probs of the policy that Score saw
+	Teacher [][]float64 // [rows][tokens], the log-probs of the teacher; nil unless ReadsTeacher
 	Groups  []int       // [rows], the group of each
 	Keys    [][]string  // [rows][turns], the state when each turn began
 	Actions [][]string  // [rows][turns], what each turn did, without its reasoning

@@ -93,7 +93,13 @@ func TestAlgorithmsReadWhatTheTableSays(t *testing.T) {
 				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.Values = nil }))
 			}
 			if a.Preferences == nil {
-				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.PRM, in.Old = nil, nil }))
+				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.PRM = nil }))
+			}
+			if a.Preferences == nil && !a.ReadsTeacher {
+				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.Old = nil }))
+			}
+			if !a.ReadsTeacher {
+				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.Teacher = nil }))
 			}
 			if !a.BySubgoals {
 				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.Subgoals, in.Invalid = nil, nil }))

@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/model/methods/agentprm"
 	"github.com/reprise-rl/reprise/model/methods/blockwise"
 	"github.com/reprise-rl/reprise/model/methods/checklist"
+	"github.com/reprise-rl/reprise/model/methods/distill"
 	"github.com/reprise-rl/reprise/model/methods/drmas"
 	"github.com/reprise-rl/reprise/model/methods/empg"
 	"github.com/reprise-rl/reprise/model/methods/entropy"
@@ -60,6 +61,7 @@ var Algorithms = []credit.Algorithm{
 	opo.Entry,
 	maxrl.Entry,
 	rae.Entry,
+	distill.Entry,
 }
 
 // Searches are all ways in which a rollout searches, in the order in which the spec lists them.

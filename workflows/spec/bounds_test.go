@@ -103,6 +103,7 @@ var bounds = map[string]string{
 	"credit.segment_lambda":         "(0, 1]",
 	"credit.least_holders":          "[2, 1024]",
 	"credit.baseline_decay":         "(0, 1]",
+	"credit.task_weight":            "[0, 1e6]",
 	"credit.keep_reward":            "[-1000, 1000]",
 	"credit.changed_reward":         "[-1000, 1000]",
 	"credit.invalid_penalty":        "[0, 1000]",

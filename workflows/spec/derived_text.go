@@ -50,6 +50,9 @@ func (d Derived) Text(unknown string) string {
 	if m.Reference > 0 {
 		row("device: reference", size(m.Reference), "weights")
 	}
+	if m.Teacher > 0 {
+		row("device: teacher", size(m.Teacher), "weights, matrices in the compute dtype")
+	}
 	row("device: gradients", size(m.Gradients), "")
 	kept := "one micro-batch; each layer is computed again"
 	if m.Kept {
@@ -98,7 +101,7 @@ func (d Derived) MemoryAdvice(t Train) string {
 	if m.Peak == 0 {
 		return "reprise validate shows what the spec needs the device's memory for"
 	}
-	model := m.Frozen + m.Weights + m.Moments + m.Critic + m.Reference
+	model := m.Frozen + m.Weights + m.Moments + m.Critic + m.Reference + m.Teacher
 	text := fmt.Sprintf("the spec is estimated to need %s at its peak: weights and moments %s, gradients %s, activations %s, KV cache %s",
 		size(m.Peak), size(model), size(m.Gradients), size(m.Activations), size(m.KVCache))
 	switch m.PeakAt {
@@ -109,7 +112,7 @@ func (d Derived) MemoryAdvice(t Train) string {
 		if m.Peak-model > model {
 			return text + fmt.Sprintf("; lower rollout.pass_rows (%d)", t.Rollout.Pass())
 		}
-	case "forward", "backward", "critic-forward", "critic-backward":
+	case "forward", "backward", "critic-forward", "critic-backward", "teacher-forward":
 		if m.Activations > m.Gradients && m.Kept {
 			return text + fmt.Sprintf("; set update.recompute to %q", RecomputeAlways)
 		}

@@ -18,6 +18,9 @@ func (t Train) Job(m cost.Network) cost.Job {
 			StepBatches: t.stepBatches(), Shards: max(t.Update.Shards, 1), Epochs: max(t.Update.Epochs, 1),
 		},
 	}
+	if t.Teacher != nil {
+		j.Teacher = t.Teacher.Network
+	}
 	if t.Policy.ComputeDtype == BFloat16 {
 		j.ComputeBytes = 2
 	}

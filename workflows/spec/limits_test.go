@@ -362,6 +362,18 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 			`"update":{"kl_in":"loss","reference_every":6},"snapshot":{"every":3,"retain":2}`,
 		},
 	},
+	"credit.algorithm teacher.from": {
+		[]string{`"credit":{"algorithm":"distill"},"teacher":{"from":"hf:a/b"}`},
+		[]string{`"credit":{"algorithm":"distill"}`, `"credit":{"algorithm":"distill"},"teacher":{"model":"` + strings.Repeat("a", 64) + `"}`},
+	},
+	"teacher credit.algorithm": {
+		[]string{`"credit":{"algorithm":"distill"},"teacher":{"from":"run:a@0"}`},
+		[]string{`"credit":{"algorithm":"grpo"},"teacher":{"from":"hf:a/b"}`},
+	},
+	"credit.algorithm update.passes.order": {
+		[]string{`"credit":{"algorithm":"distill"},"teacher":{"from":"hf:a/b"}`},
+		[]string{`"credit":{"algorithm":"distill"},"teacher":{"from":"hf:a/b"},"rollout":{"turns":2},"update":{"passes":{"order":"turns_reversed"}}`},
+	},
 	"update.passes.order rollout.turns": {
 		[]string{`"rollout":{"turns":2},"update":{"passes":{"order":"turns_reversed"}},"credit":{"algorithm":"grpo"}`},
 		[]string{`"rollout":{"turns":1},"update":{"passes":{"order":"turns_reversed"}},"credit":{"algorithm":"grpo"}`},

@@ -24,13 +24,15 @@ const (
 
 // Origin is a Policy.From taken apart.
 type Origin struct {
-	// Kind is OriginStarter, OriginHub, OriginFolder or OriginModel.
+	// Kind is OriginStarter, OriginHub, OriginFolder or OriginModel; of a teacher also OriginRun.
 	Kind string
-	// Name is the hub name, the folder's path or the model's 12 hex digits;
+	// Name is the hub name, the folder's path, the model's 12 hex digits or the run's id;
 	// empty for the starter.
 	Name string
 	// Revision is a hub name's branch, tag or commit; empty if none is named.
 	Revision string
+	// Version is that of a run's policy, or NewestSnapshot; 0 of other kinds.
+	Version int
 }
 
 var (

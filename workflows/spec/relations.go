@@ -30,7 +30,7 @@ var relations = sync.OnceValue(func() []relation {
 	return slices.Concat(
 		generalRelations(), searchRelations(), surrogateRelations(), supervisedRelations, passesRelations, protocolRelations,
 		toolRelations, contextRelations, agentRelations,
-		secondRelations(), lagRelations,
+		secondRelations(), teacherRelations(), lagRelations,
 		stopRelations,
 	)
 })

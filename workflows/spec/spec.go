@@ -27,8 +27,10 @@ type Train struct {
 	Seed        uint64 `json:"seed"`
 	Iterations  int    `json:"iterations"`
 	// From is nil in a run that is not forked.
-	From        *From       `json:"from,omitempty"`
-	Policy      Policy      `json:"policy"`
+	From   *From  `json:"from,omitempty"`
+	Policy Policy `json:"policy"`
+	// Teacher is nil in a run without one.
+	Teacher     *Teacher    `json:"teacher,omitempty"`
 	Environment Environment `json:"environment"`
 	Rollout     Rollout     `json:"rollout"`
 	// Rewards are parts of the reward beside the environment's own; nil for none.
