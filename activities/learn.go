@@ -15,6 +15,14 @@ type ScoreInput struct {
 	Pieces []store.Ref `json:"pieces,omitempty"`
 	// Reference is the manifest whose snapshot is the reference; nil is version 0.
 	Reference *store.Ref `json:"reference,omitempty"`
+	// Under asks for the log-probs of the rows by another model besides; nil is none.
+	Under *Under `json:"under,omitempty"`
+}
+
+// Under is by what else rows are scored than by the policy that learns.
+type Under struct {
+	// Model is the digest of a model's folder in the store: the spec's teacher.
+	Model string `json:"model"`
 }
 
 // ScoreResult names the scores table.

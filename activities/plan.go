@@ -64,6 +64,14 @@ type ResolveResult struct {
 	Changed string `json:"changed,omitempty"`
 }
 
+// Under is by what else the plan has rows scored; nil is by nothing.
+func (p Plan) Under() *Under {
+	if p.Teacher == "" {
+		return nil
+	}
+	return &Under{Model: p.Teacher}
+}
+
 // Plan is what the workflow needs of the resolved spec to decide.
 type Plan struct {
 	Iterations int `json:"iterations"`
@@ -107,6 +115,8 @@ type Plan struct {
 	StopSuccess spec.StopSuccess `json:"stop_success,omitzero"`
 	// Lag is 1 if a version makes the rollout of the next iteration before its update, and 0 if not.
 	Lag int `json:"lag,omitempty"`
+	// Teacher is the digest of the model that scores rows beside the policy; "" is none.
+	Teacher string `json:"teacher,omitempty"`
 	// ScoredBySampler says that no step scores rows: Select takes the sampler's log-probs.
 	ScoredBySampler bool `json:"scored_by_sampler,omitempty"`
 	// EvaluateEvery is in iterations; 0 is never. Suites are what is measured.

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/episode"
 	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/store/tables"
@@ -45,6 +46,9 @@ func TestAlgorithmsIterate(t *testing.T) {
 			}
 			if a.Alone != nil {
 				edits = append(edits, `update.aggregation="turn_mean"`)
+			}
+			if a.ReadsTeacher {
+				edits = append(edits, taughtBy("folder:"+teacherFolder(t, starter.First, 3)))
 			}
 			document := tinySpec(t, edits...)
 			r := begun(t, algorithm, document)

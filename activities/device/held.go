@@ -17,6 +17,7 @@ type held struct {
 	fingerprint string               // fingerprint of both
 	reference   *model.State         // parameters alone; nil until it is needed
 	referenceOf string               // digest of the manifest whose snapshot it is; empty: version 0
+	teacher     *model.State         // as its programs read it; nil until it is needed
 	frozen      *frozenBase          // below adapters; nil until it is needed
 	followed    followed             // zero of a run that is not followed
 	bytes       int64                // an estimate of what its weights need, of a run that is followed
@@ -84,7 +85,7 @@ func (e *Engine) hold(policy, second *model.State) {
 	e.state, e.second, e.fingerprint = policy, second, ""
 }
 
-// drop frees the policy and the second network in memory. The programs, the reference and a frozen base
+// drop frees the policy and the second network in memory. The programs, the reference, the teacher and a frozen base
 // model stay.
 func (e *Engine) drop() { e.hold(nil, nil) }
 
@@ -148,7 +149,7 @@ func (h *held) free() {
 	h.dropSampler()
 	h.dropBegun()
 	h.dropKept()
-	for _, s := range []*model.State{h.state, h.second, h.reference} {
+	for _, s := range []*model.State{h.state, h.second, h.reference, h.teacher} {
 		if s != nil {
 			s.Free()
 		}

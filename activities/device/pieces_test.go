@@ -116,9 +116,9 @@ func TestPiecesThatDoNotFit(t *testing.T) {
 		}
 		return rows
 	}
-	require.NoError(t, scoredBefore(t.Context(), s, []store.Ref{put(scores(3, 5)), put(scores(3, 5))}, scores(3, 5)))
+	require.NoError(t, scoredBefore(t.Context(), s, []store.Ref{put(scores(3, 5)), put(scores(3, 5))}, scores(3, 5), false))
 	for _, piece := range [][]episode.ScoreRow{scores(3), scores(3, 4), scores(3, 5, 7)} {
-		require.ErrorIs(t, scoredBefore(t.Context(), s, []store.Ref{put(piece)}, scores(3, 5)), store.ErrInvalid)
+		require.ErrorIs(t, scoredBefore(t.Context(), s, []store.Ref{put(piece)}, scores(3, 5), false), store.ErrInvalid)
 	}
 
 	pairs := []pair{{PairRow: episode.PairRow{Prompt: 0}}, {PairRow: episode.PairRow{Prompt: 1}}}

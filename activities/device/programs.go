@@ -56,6 +56,18 @@ func secondKey(rc *run.Context, run activities.Run) programsKey {
 	}}
 }
 
+// teacherFor gives the programs of a run's teacher, which score the rows of its updates.
+func (e *Engine) teacherFor(rc *run.Context, run activities.Run) (*model.Programs, error) {
+	return e.prepared(teacherKey(rc), rc, run)
+}
+
+func teacherKey(rc *run.Context) programsKey {
+	s := rc.Shapes(rc.Training, 1)
+	return programsKey{base: rc.Teacher.Index.Digest, second: teacherNetwork, shapes: model.Shapes{
+		MicroBatch: s.MicroBatch, Sequence: s.Sequence, Narrower: s.Narrower, ComputeDtype: s.ComputeDtype, Exact: s.Exact, Frozen: true,
+	}}
+}
+
 func (e *Engine) prepared(key programsKey, rc *run.Context, run activities.Run) (*model.Programs, error) {
 	if e.owner.ID == run.ID {
 		e.own[key] = true
@@ -64,8 +76,11 @@ func (e *Engine) prepared(key programsKey, rc *run.Context, run activities.Run) 
 		return e.programs[key].Programs, nil
 	}
 	c, legal := rc.Config, rc.Legal
-	if key.second == criticNetwork { // a process reward model has the policy's programs
+	switch key.second { // a process reward model has the policy's programs
+	case criticNetwork:
 		c, legal = secondConfig(rc), nil
+	case teacherNetwork:
+		c, legal = rc.Teacher.Config, rc.Teacher.Legal
 	}
 	p, err := e.device.Programs(c, legal, key.shapes)
 	if err != nil {
@@ -133,11 +148,14 @@ func programKeys(rc *run.Context, run activities.Run) []programsKey {
 	if rc.Train.Credit.Second() {
 		keys = append(keys, secondKey(rc, run))
 	}
+	if rc.Teacher != nil {
+		keys = append(keys, teacherKey(rc))
+	}
 	return keys
 }
 
 // all are the programs of a run's iterations: the programs of each turn, of which the
-// first also update, those by which it judges, and the second network's.
+// first also update, those by which it judges, and the second network's or the teacher's.
 func (e *Engine) all(rc *run.Context, run activities.Run) ([]named, error) {
 	var out []named
 	for i, key := range programKeys(rc, run) {

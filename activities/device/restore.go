@@ -52,6 +52,9 @@ func (d *Device) restore(ctx context.Context, w *work, in activities.RestoreInpu
 		if err := w.selfTest(ctx, run, w.Train.Credit.Second()); err != nil {
 			return activities.RestoreResult{}, err
 		}
+		if err := w.testTeacher(ctx, d.Store, run); err != nil {
+			return activities.RestoreResult{}, err
+		}
 	}
 	at, err := w.startingPoint(ctx, d.Store, in, goal, log, &out)
 	for err != nil && !in.Whole && d.passOver(log, err) {

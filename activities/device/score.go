@@ -10,14 +10,13 @@ import (
 	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/batch"
 )
 
 // Score computes the old log-probs and entropies of the selected rows with Update's own
-// graph, micro-batch by micro-batch. If the run has a reference, a critic or a process reward model,
-// it computes the reference's log-probs, the critic's values or the process reward model's log-probs
+// graph, micro-batch by micro-batch. If the run has a reference, a critic, a process reward model or a teacher,
+// it computes the reference's log-probs, the critic's values, or the log-probs of the process reward model or of the teacher
 // too. It stores the scores table; of a piece, a table with what the piece scored.
 func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activities.ScoreResult, err error) {
 	defer run.Edge(ctx, &err, "score iteration %d of run %s", in.Iteration, in.Policy.Run.ID)
@@ -46,10 +45,10 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 	name := "scores"
 	if piece.more {
 		name = piece.name(name)
-	} else if err := scoredBefore(ctx, d.Store, in.Pieces, table); err != nil {
+	} else if err := scoredBefore(ctx, d.Store, in.Pieces, table, in.Under != nil); err != nil {
 		return activities.ScoreResult{}, err
 	}
-	s, err := w.scorer(ctx, d.Store, of, in.Settings.Rollout.Temperature, in.Reference)
+	s, err := w.scorer(ctx, d.Store, of, in.Settings.Rollout.Temperature, in.Reference, in.Under)
 	if err != nil {
 		return activities.ScoreResult{}, err
 	}
@@ -62,7 +61,8 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 		exact := w.Train.Policy.Exact && w.Train.Rollout.Lag == 0 // with a lag another version has sampled
 		maps.Copy(out.Metrics, run.ExactnessOf(rows, table).Metrics(exact))
 	}
-	if out.Scores, err = tables.Put(ctx, d.Store, store.IterationDir(of.ID, in.Policy.Branch, in.Iteration), name, table); err != nil {
+	dir := store.IterationDir(of.ID, in.Policy.Branch, in.Iteration)
+	if out.Scores, err = run.PutScores(ctx, d.Store, dir, name, table, in.Under != nil); err != nil {
 		return activities.ScoreResult{}, err
 	}
 	out.Telemetry = w.telemetry()
@@ -71,9 +71,9 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 
 // scoredBefore fills in what earlier pieces scored. Each has all rows in its table, with
 // the figures of its own tokens: those of a trajectory can be from several pieces.
-func scoredBefore(ctx context.Context, s store.Store, pieces []store.Ref, table []episode.ScoreRow) error {
+func scoredBefore(ctx context.Context, s store.Store, pieces []store.Ref, table []episode.ScoreRow, taught bool) error {
 	for i, ref := range pieces {
-		piece, err := tables.Get[episode.ScoreRow](ctx, s, ref)
+		piece, err := run.ReadScores(ctx, s, &ref, taught)
 		if err != nil {
 			return fmt.Errorf("piece %d: %w", i+1, err)
 		}
@@ -87,6 +87,7 @@ func scoredBefore(ctx context.Context, s store.Store, pieces []store.Ref, table 
 			}
 			to.LogProbs, to.Entropies = append(to.LogProbs, r.LogProbs...), append(to.Entropies, r.Entropies...)
 			to.RefLogProbs, to.Values = append(to.RefLogProbs, r.RefLogProbs...), append(to.Values, r.Values...)
+			to.TeacherLogProbs = append(to.TeacherLogProbs, r.TeacherLogProbs...)
 		}
 	}
 	return nil
@@ -100,10 +101,13 @@ type scorer struct {
 	reference   *model.State  // nil without
 	beside      *model.Scorer // of the second network
 	second      *model.State  // nil without
+	teaching    *model.Scorer // of the teacher
+	teacher     *model.State  // nil without
 }
 
-// scorer makes the scorer of the resident version.
-func (w *work) scorer(ctx context.Context, s store.Store, of activities.Run, temperature float64, reference *store.Ref) (scorer, error) {
+// scorer makes the scorer of the resident version, and of what else rows are scored by.
+func (w *work) scorer(ctx context.Context, s store.Store, of activities.Run, temperature float64, reference *store.Ref,
+	under *activities.Under) (scorer, error) {
 	p, err := w.engine.programsFor(w.Context, of, w.Shapes(w.Training, 1))
 	if err != nil {
 		return scorer{}, err
@@ -121,6 +125,19 @@ func (w *work) scorer(ctx context.Context, s store.Store, of activities.Run, tem
 			return scorer{}, err
 		}
 		out.beside = second.Scorer
+	}
+	if under != nil {
+		if w.Teacher == nil || w.Train.Teacher.Model != under.Model {
+			return scorer{}, fmt.Errorf("rows are to be scored by the model %s, which is not the run's teacher: %w", under.Model, store.ErrInvalid)
+		}
+		teacher, err := w.engine.teacherFor(w.Context, of)
+		if err != nil {
+			return scorer{}, err
+		}
+		if out.teacher, err = w.teacher(ctx, s, of); err != nil {
+			return scorer{}, err
+		}
+		out.teaching = teacher.Scorer
 	}
 	return out, nil
 }
@@ -149,10 +166,10 @@ func (w *work) score(ctx context.Context, s scorer, rows []episode.Stretch, tabl
 // figures are those of a micro-batch, [row][token]; nil where the run has none.
 type figures struct {
 	model.Scores
-	reference, values [][]float32
+	reference, values, teacher [][]float32
 }
 
-// score scores micro-batches by the policy, then by the reference, then by the second network.
+// score scores micro-batches by the policy, then by the reference, then by the teacher, then by the second network.
 func (s scorer) score(ctx context.Context, batches []batch.MicroBatch) ([]figures, error) {
 	out := make([]figures, len(batches))
 	scores, err := s.policy.ScoreAll(ctx, s.state, batches, s.temperature)
@@ -169,6 +186,15 @@ func (s scorer) score(ctx context.Context, batches []batch.MicroBatch) ([]figure
 		}
 		for i, of := range scores {
 			out[i].reference = of.LogProbs
+		}
+	}
+	if s.teacher != nil {
+		scores, err := s.teaching.ScoreAll(ctx, s.teacher, batches, s.temperature)
+		if err != nil {
+			return nil, fmt.Errorf("by the teacher: %w", err)
+		}
+		for i, of := range scores {
+			out[i].teacher = of.LogProbs
 		}
 	}
 	if s.second == nil {
@@ -211,6 +237,9 @@ func (f figures) appendTo(to *episode.ScoreRow, p episode.Stretch, i int) {
 		to.Entropies = append(to.Entropies, f.Entropies[i][t])
 		if f.reference != nil {
 			to.RefLogProbs = append(to.RefLogProbs, f.reference[i][t])
+		}
+		if f.teacher != nil {
+			to.TeacherLogProbs = append(to.TeacherLogProbs, f.teacher[i][t])
 		}
 		if f.values != nil {
 			each := len(f.values[i]) / len(f.LogProbs[i])

@@ -14,6 +14,8 @@ const (
 	noNetwork     network = "" // the programs are the policy's
 	criticNetwork network = "critic"
 	prmNetwork    network = "prm" // a process reward model
+	// teacherNetwork is no second network, which a run trains, but has programs of its own too.
+	teacherNetwork network = "teacher"
 )
 
 // secondOf is the second network that a run trains.

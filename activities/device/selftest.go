@@ -142,14 +142,24 @@ func (w *work) repeats(ctx context.Context, what string, p *model.Programs,
 			return fmt.Errorf("self-test: %s: %w", what, err)
 		}
 	}
+	return same(what, got[0], w.planted(ctx, got[1]))
+}
+
+// planted is what a computation has told, or something else for tests.
+func (w *work) planted(ctx context.Context, told string) string {
 	if w.engine.Differ != nil && w.engine.Differ(ctx) {
-		got[1] = "(planted) " + got[1]
+		return "(planted) " + told
 	}
-	if got[0] == got[1] {
+	return told
+}
+
+// same is an error unless a computation told the same twice.
+func same(what, one, two string) error {
+	if one == two {
 		return nil
 	}
-	at := differAt(got[0], got[1])
-	return fmt.Errorf("%w: %s gave %q, and when repeated %q", errUnrepeatable, what, excerpt(got[0], at), excerpt(got[1], at))
+	at := differAt(one, two)
+	return fmt.Errorf("%w: %s gave %q, and when repeated %q", errUnrepeatable, what, excerpt(one, at), excerpt(two, at))
 }
 
 // onProbe computes on a probe, and gives what it tells and the fingerprint of the state that

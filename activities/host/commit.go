@@ -89,6 +89,14 @@ func (h *Host) Manifest(ctx context.Context, in activities.CommitInput) (*store.
 		return nil, err
 	}
 	m.Base.Name = t.Policy.From
+	if t.Teacher != nil {
+		_, teacher, err := run.FindModel(ctx, h.Store, t.Teacher.Model)
+		if err != nil {
+			return nil, fmt.Errorf("teacher: %w", err)
+		}
+		teacher.Name = t.Teacher.From
+		m.Teacher = &teacher
+	}
 	if m.Tombstones, err = h.tombstones(ctx, t, in); err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func (h *Host) describedAgain(ctx context.Context, in activities.ResolveInput) (
 		return out, nil
 	}
 	t = t.WithDefaultsOf(written, in.Spec)
-	t.Policy = written.Policy
+	t.Policy, t.Teacher = written.Policy, written.Teacher
 	var base store.Ref
 	if in.Describe.Base != nil {
 		base = *in.Describe.Base

@@ -238,6 +238,9 @@ func completedFrom(t, written spec.Train, document []byte) spec.Train {
 	t.Limits.ScoreRows = cmp.Or(t.Limits.ScoreRows, written.Limits.ScoreRows)
 	t.Limits.SnapshotMiB = cmp.Or(t.Limits.SnapshotMiB, written.Limits.SnapshotMiB)
 	t.Policy = startingAs(t.Policy, written.Policy, document)
+	if a, b := t.Teacher, written.Teacher; a != nil && b != nil && a.From == b.From && a.Model == "" {
+		t.Teacher = b
+	}
 	t = t.WithDefaultsOf(written, document)
 	t.Evaluation.Suites = slices.Clone(t.Evaluation.Suites)
 	for i := range t.Evaluation.Suites {
@@ -264,7 +267,7 @@ func startingAs(p, resolved spec.Policy, document []byte) spec.Policy {
 }
 
 // completed fills in what a spec leaves to the environment and the model: the widths of
-// the contexts, and the sizes of what a device does at once. document is what a person
+// the contexts, the teacher's digest, and the sizes of what a device does at once. document is what a person
 // wrote.
 func (h *Host) completed(ctx context.Context, t spec.Train, document []byte, base store.Ref, imported bool) (spec.Train, error) {
 	var files map[string][]byte // nil for a starter
@@ -280,6 +283,11 @@ func (h *Host) completed(ctx context.Context, t spec.Train, document []byte, bas
 	t, err := run.WithWidths(t, files)
 	if err != nil {
 		return t, err
+	}
+	if t.Teacher != nil {
+		if t.Teacher, err = h.teacher(ctx, t, files); err != nil {
+			return t, err
+		}
 	}
 	shape, err := h.shape(ctx, t, base, imported)
 	if err != nil {
@@ -302,6 +310,9 @@ func PlanOf(t spec.Train) activities.Plan {
 	}
 	if t.Rollout.Workers > 1 {
 		p.Workers, p.BlockRows, p.Beside = t.Rollout.Workers, t.Rollout.BlockRows, t.Rollout.Lag > 0
+	}
+	if t.Teacher != nil {
+		p.Teacher = t.Teacher.Model
 	}
 	if t.From != nil {
 		p.First, p.Prepare = t.From.Iteration+1, false // version 0 was made by the other run

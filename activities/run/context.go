@@ -35,6 +35,8 @@ type Context struct {
 	// Modules are those of the spec's rewards, in its order.
 	Modules []rewards.Module
 	*BaseModel
+	// Teacher is nil in a run without one, and in a context that NewContext alone has made.
+	Teacher *Teacher
 }
 
 // BaseModel is a base model's configuration and tokenizer, which its runs share; in a Context,
@@ -80,27 +82,37 @@ func (c *Contexts) Read(ctx context.Context, s store.Store, run activities.Run) 
 		if err != nil {
 			return nil, fmt.Errorf("run %s: %w", run.ID, err)
 		}
+		if t.Teacher != nil {
+			if err := c.teach(ctx, s, rc); err != nil {
+				return nil, fmt.Errorf("teacher of run %s: %w", run.ID, err)
+			}
+		}
 		return rc, nil
 	})
 }
 
 // base gives the base model of a run.
 func (c *Contexts) base(ctx context.Context, s store.Store, run activities.Run) (*BaseModel, error) {
-	key := run.Base.Digest
+	w, err := c.model(ctx, s, run.Base)
+	if err != nil {
+		return nil, fmt.Errorf("base model of run %s: %w", run.ID, err)
+	}
+	return w, nil
+}
+
+// model gives the model of an index.
+func (c *Contexts) model(ctx context.Context, s store.Store, index store.Ref) (*BaseModel, error) {
+	key := index.Digest
 	return once(ctx, c, &c.models, maxBaseModels, "model "+key, key, func() (*BaseModel, error) {
-		base, err := ReadIndex(ctx, s, run.Base)
+		m, err := ReadIndex(ctx, s, index)
 		if err != nil {
 			return nil, err
 		}
-		files, err := ModelFiles(ctx, s, SmallRefs(base))
+		files, err := ModelFiles(ctx, s, SmallRefs(m))
 		if err != nil {
-			return nil, fmt.Errorf("base model of run %s: %w", run.ID, err)
+			return nil, err
 		}
-		w, err := NewBaseModel(files)
-		if err != nil {
-			return nil, fmt.Errorf("base model of run %s: %w", run.ID, err)
-		}
-		return w, nil
+		return NewBaseModel(files)
 	})
 }
 

@@ -139,6 +139,12 @@ func (l *CreditInput) Scored(rows []episode.TrajectoryRow, scores []episode.Scor
 		case c.PRM():
 			l.PRM = append(l.PRM, l.spread(i, s.Values))
 		}
+		if c.ReadsTeacher() {
+			if len(s.TeacherLogProbs) != n {
+				return fmt.Errorf("row %d has %d log-probs of the teacher and %d sampled tokens: %w", rows[i].Row, len(s.TeacherLogProbs), n, store.ErrInvalid)
+			}
+			l.Teacher = append(l.Teacher, l.spread(i, s.TeacherLogProbs))
+		}
 	}
 	return nil
 }
@@ -246,6 +252,9 @@ func (l *CreditInput) TrainingSignal(settings spec.Settings, rows []episode.Traj
 	}
 	if algorithm.Alone != nil {
 		out.Metrics["critic/advantages/alone"] = canon.Float(algorithm.Alone(l.Input))
+	}
+	if algorithm.ReadsTeacher {
+		out.Metrics["actor/teacher_kl"] = canon.Float(credit.Divergence(l.Old, l.Teacher, l.Mask))
 	}
 	if err := l.agentMetrics(advantages, out.Metrics); err != nil {
 		return out, fmt.Errorf("%s: %w: %w", c.Algorithm, err, store.ErrInvalid)

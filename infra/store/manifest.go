@@ -42,6 +42,8 @@ type Manifest struct {
 	Spec Ref `json:"spec"`
 	// Base is the model that version 0 is.
 	Base ModelRef `json:"base"`
+	// Teacher is the frozen model that scored the rows too; nil in a run without one.
+	Teacher *ModelRef `json:"teacher,omitempty"`
 	// Settings are the effective knobs of this iteration, as a JSON value that the
 	// store does not look into; SettingsDigest is the SHA-256 of their canonical form.
 	Settings       json.RawMessage `json:"settings"`
@@ -276,7 +278,7 @@ type NamedRef struct {
 }
 
 // Refs are all artifacts that the manifest names, in a fixed order: the parent
-// manifest, the spec, the base model, then the iteration's own.
+// manifest, the spec, the base model, the teacher, then the iteration's own.
 func (m *Manifest) Refs() []NamedRef { return m.refs() }
 
 func (m *Manifest) refs() []NamedRef {
@@ -314,6 +316,9 @@ func (m *Manifest) refs() []NamedRef {
 	maybe("parent", m.Parent)
 	add("spec", m.Spec)
 	files("base.files", m.Base.Files)
+	if m.Teacher != nil {
+		files("teacher.files", m.Teacher.Files)
+	}
 	turns("", m.Turns)
 	if m.NextRollout != nil {
 		turns("next_rollout.", m.NextRollout.Turns)

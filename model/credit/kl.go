@@ -65,3 +65,22 @@ func KLInReward(
 	}
 	return penalised, mean, nil
 }
+
+// Divergence is the mean of log π_old − log π_other over the sampled tokens, in nats: an estimate of KL(π_old ‖ π_other), the
+// reverse KL where the other is a teacher. It is 0 without a sampled token. old and other: [rows][tokens], of mask's shape.
+func Divergence(old, other [][]float64, mask [][]bool) float64 {
+	var sum float64
+	n := 0
+	for row, sampled := range mask {
+		for t, yes := range sampled {
+			if yes {
+				sum += old[row][t] - other[row][t]
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return sum / float64(n)
+}

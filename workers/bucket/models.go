@@ -58,20 +58,23 @@ type modelNames struct {
 	unknown bool // one has committed nothing yet
 }
 
-// origin notes the model that a trial's spec begins with.
+// origin notes the models that a trial's spec begins with and learns from.
 func (m *modelNames) origin(text []byte) {
 	var t struct {
-		Policy spec.Policy `json:"policy"`
+		Policy  spec.Policy  `json:"policy"`
+		Teacher spec.Teacher `json:"teacher"`
 	}
 	if len(text) == 0 || json.Unmarshal(text, &t) != nil {
 		return
 	}
-	if o, err := t.Policy.Origin(); err == nil && o.Kind == spec.OriginModel {
-		m.dirs[store.ModelPrefix+o.Name] = true
+	for _, of := range []func() (spec.Origin, error){t.Policy.Origin, t.Teacher.Origin} {
+		if o, err := of(); err == nil && o.Kind == spec.OriginModel {
+			m.dirs[store.ModelPrefix+o.Name] = true
+		}
 	}
 }
 
-// modelsNamed reads the first manifest of each wanted run: a run has one base model.
+// modelsNamed reads the first manifest of each wanted run: a run has one base model, and one teacher at most.
 func modelsNamed(ctx context.Context, s store.Store, wanted func(segment string) bool) (modelNames, error) {
 	out := modelNames{dirs: map[string]bool{}}
 	var mu sync.Mutex
@@ -100,9 +103,14 @@ func modelsNamed(ctx context.Context, s store.Store, wanted func(segment string)
 			defer mu.Unlock()
 			switch {
 			case m != nil:
-				out.dirs[m.Base.Dir] = true
-				for _, ref := range m.Base.Files { // adapters' files are beside those of the model under them
-					out.dirs[store.ModelPrefix+placeOf(ref.Key).segment] = true
+				for _, of := range []*store.ModelRef{&m.Base, m.Teacher} {
+					if of == nil {
+						continue
+					}
+					out.dirs[of.Dir] = true
+					for _, ref := range of.Files { // adapters' files are beside those of the model under them
+						out.dirs[store.ModelPrefix+placeOf(ref.Key).segment] = true
+					}
 				}
 			case removed == nil:
 				out.unknown = true

@@ -21,7 +21,7 @@ func (it *Iteration) score() []Call {
 	}
 	return []Call{call(steps.Score, piece, activities.ScoreInput{
 		Policy: it.before(), Iteration: it.Number, Settings: it.Settings, Trajectories: scored.Trajectories, Pieces: it.Scoring,
-		Reference: it.tables().Ref(activities.ReferenceTable),
+		Reference: it.tables().Ref(activities.ReferenceTable), Under: it.Plan.Under(),
 	}, func(out activities.ScoreResult) {
 		it.Record("score", out.Telemetry)
 		if out.More {

@@ -12,7 +12,7 @@ import (
 var taskWeight = option.Option{
 	Section: option.Credit, Name: "task_weight", High: 1e6,
 	Source: option.Ours + " (tinker-cookbook: the task's reward has weight 1, and is 0 in its recipes)",
-	Doc: "The weight of the task's own advantage, the return minus the group's mean, beside the teacher's judgement of each token (%s).",
+	Doc:    "The weight of the task's own advantage, the return minus the group's mean, beside the teacher's judgement of each token (%s).",
 }
 
 // Entry is the method in the table.
@@ -79,23 +79,4 @@ func Distill(old, teacher [][]float64, returns []float64, groups []int, mask [][
 		}
 	}
 	return out, nil
-}
-
-// Divergence is the mean of log π_old − log π_T over the sampled tokens, in nats: an estimate of the reverse KL from the policy
-// to the teacher. It is 0 without a sampled token.
-func Divergence(old, teacher [][]float64, mask [][]bool) float64 {
-	var sum float64
-	n := 0
-	for row, sampled := range mask {
-		for t, yes := range sampled {
-			if yes {
-				sum += old[row][t] - teacher[row][t]
-				n++
-			}
-		}
-	}
-	if n == 0 {
-		return 0
-	}
-	return sum / float64(n)
 }

@@ -31,7 +31,7 @@ func TestDistillGolden(t *testing.T) {
 		for row := range got {
 			golden.Near(t, c.Out.Advantages[row], got[row], g.Tolerance, "case %d, row %d", i, row)
 		}
-		golden.Near(t, []float64{c.Out.KL}, []float64{Divergence(c.In.Old, c.In.Teacher, c.In.Mask)}, g.Tolerance, "case %d", i)
+		golden.Near(t, []float64{c.Out.KL}, []float64{credit.Divergence(c.In.Old, c.In.Teacher, c.In.Mask)}, g.Tolerance, "case %d", i)
 	}
 }
 
@@ -44,9 +44,9 @@ func TestWorked(t *testing.T) {
 	got, err := Distill(old, teacher, nil, nil, mask, 0)
 	require.NoError(t, err)
 	golden.Near(t, []float64{0, math.Ln2, 0, -math.Ln2}, got[0], 1e-15)
-	require.Zero(t, Divergence(old, teacher, mask))
-	require.InDelta(t, math.Ln2/2, Divergence(old, teacher, [][]bool{{false, false, true, true}}), 1e-15)
-	require.Zero(t, Divergence(old, teacher, [][]bool{{false, false, false, false}}))
+	require.Zero(t, credit.Divergence(old, teacher, mask))
+	require.InDelta(t, math.Ln2/2, credit.Divergence(old, teacher, [][]bool{{false, false, true, true}}), 1e-15)
+	require.Zero(t, credit.Divergence(old, teacher, [][]bool{{false, false, false, false}}))
 }
 
 // Over the policy's own tokens the mean advantage is −KL(policy ‖ teacher): here of two tokens, by their probabilities.

@@ -1,0 +1,164 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// teacher is a spec's teacher with its digest and its shape. The model is copied into the store unless it is there already
+// under a digest that the spec has. Its vocabulary must be the policy's, whose small files are given; nil for a starter.
+func (h *Host) teacher(ctx context.Context, t spec.Train, policy map[string][]byte) (*spec.Teacher, error) {
+	of := *t.Teacher
+	var m store.ModelRef
+	err := store.ErrNotFound
+	if of.Model != "" {
+		_, m, err = run.FindModel(ctx, h.Store, of.Model)
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		m, err = h.importTeacher(ctx, of)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("teacher %s: %w", of.From, err)
+	}
+	if of.Model != "" && of.Model != m.Digest {
+		return nil, spec.Problems{{Path: "teacher.model", Found: of.Model, Allowed: m.Digest, Hint: of.From + " is that model now"}}
+	}
+	of.Model = m.Digest
+	files, err := run.ModelFiles(ctx, h.Store, run.SmallRefs(m))
+	if err != nil {
+		return nil, fmt.Errorf("teacher %s: %w", of.From, err)
+	}
+	w, err := run.NewBaseModel(files)
+	if err != nil {
+		return nil, fmt.Errorf("teacher %s: %w", of.From, err)
+	}
+	own, err := run.Tokenizer(t, policy)
+	if err != nil {
+		return nil, err
+	}
+	if err := run.OtherVocabulary(t, own, w.Tokenizer); err != nil {
+		return nil, err
+	}
+	return run.WithShape(&of, w), nil
+}
+
+// importTeacher copies a teacher into the store.
+func (h *Host) importTeacher(ctx context.Context, t spec.Teacher) (m store.ModelRef, err error) {
+	origin, err := t.Origin()
+	if err != nil {
+		return m, fmt.Errorf("teacher.from: %w", err)
+	}
+	var index store.Ref
+	if origin.Kind == spec.OriginRun {
+		index, err = h.importVersion(ctx, origin)
+	} else {
+		index, _, err = importModel(ctx, h.Store, spec.Policy{From: t.From}, false)
+	}
+	if err != nil {
+		return m, err
+	}
+	if m, err = run.ReadIndex(ctx, h.Store, index); err != nil {
+		return m, err
+	}
+	if _, adapted := m.Files[model.AdapterConfigFile]; adapted {
+		return m, fmt.Errorf("%w: a teacher is one; `reprise export --hf --merge` makes it of adapters and their base model", errAdapters)
+	}
+	return m, nil
+}
+
+// importVersion copies the policy of a run's snapshot to the models of the store, so that it lasts as long as whoever learns
+// from it. Version 0 is a model there already.
+func (h *Host) importVersion(ctx context.Context, of spec.Origin) (store.Ref, error) {
+	if err := store.RefuseRemoved(ctx, h.Store, of.Name); err != nil {
+		return store.Ref{}, err
+	}
+	version := &of.Version
+	if of.Version <= 0 {
+		version = nil
+	}
+	head, err := run.FindHead(ctx, h.Store, of.Name, version)
+	if err != nil {
+		return store.Ref{}, err
+	}
+	if head == nil {
+		return store.Ref{}, fmt.Errorf("run %q has committed nothing in %s: %w", of.Name, h.Store.Location(store.RunsDir), activities.ErrNotFound)
+	}
+	if of.Version == 0 {
+		return head.Base, nil
+	}
+	found, err := store.FindRebuild(ctx, h.Store, head.Manifest, nil)
+	if err != nil {
+		return store.Ref{}, err
+	}
+	there := 0
+	if found.Snapshot != nil {
+		there = found.Snapshot.Version
+	}
+	if of.Version > 0 && there != of.Version || there == 0 {
+		return store.Ref{}, fmt.Errorf("version %d of run %q has no snapshot; the newest before it is that of version %d: %w",
+			max(of.Version, head.Iteration+1), of.Name, there, activities.ErrNotFound)
+	}
+	return copyPolicy(ctx, h.Store, found.Snapshot.Files)
+}
+
+// copyPolicy stores the policy among the files of a snapshot as a model. The bytes are sent on as they are read, and checked.
+func copyPolicy(ctx context.Context, s store.Store, files map[string]store.Ref) (store.Ref, error) {
+	if _, adapted := files[model.AdapterConfigFile]; adapted {
+		return store.Ref{}, errAdapters
+	}
+	folder, err := model.OpenFS(store.FS(ctx, s, files, nil))
+	if err != nil {
+		return store.Ref{}, run.ModelError(err)
+	}
+	names := append(slices.Clone(run.SmallFiles), append(folder.WeightFiles(), model.WeightsIndex)...)
+	copied := map[string]store.Ref{}
+	for _, name := range names {
+		if ref, there := files[name]; there {
+			copied[name] = ref
+		}
+	}
+	m := store.ModelRef{Digest: store.FolderDigest(copied), Files: copied}
+	m.Dir = store.ModelPrefix + store.ShortDigest(m.Digest)
+	for _, name := range run.SortedKeys(copied) {
+		from, to := copied[name], copied[name]
+		to.Key = m.Dir + "/" + name
+		open := func() io.Reader {
+			return &lazily{open: func() (io.ReadCloser, error) { return store.OpenArtifact(ctx, s, from) }}
+		}
+		if err := store.PutFolderFile(ctx, s, to, store.FolderFile{Name: name, Open: open, Size: to.Size}); err != nil {
+			return store.Ref{}, err
+		}
+		copied[name] = to
+	}
+	return run.PutIndex(ctx, s, m)
+}
+
+// lazily opens what it reads at the first read, and closes it at its end.
+type lazily struct {
+	open func() (io.ReadCloser, error)
+	body io.ReadCloser
+	err  error
+}
+
+// Read implements io.Reader.
+func (l *lazily) Read(p []byte) (n int, err error) {
+	if l.err == nil && l.body == nil {
+		l.body, l.err = l.open()
+	}
+	if l.err != nil {
+		return 0, l.err
+	}
+	if n, l.err = l.body.Read(p); l.err != nil {
+		l.body.Close()
+	}
+	return n, l.err
+}

@@ -1,0 +1,43 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/reprise-rl/reprise/activities/episode"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
+)
+
+// ReadScores reads a scores table, with the teacher's column where rows are taught; nil for no reference.
+func ReadScores(ctx context.Context, s store.Store, ref *store.Ref, taught bool) ([]episode.ScoreRow, error) {
+	if !taught {
+		return SideTable[episode.ScoreRow](ctx, s, ref, "scores")
+	}
+	rows, err := SideTable[episode.TaughtScoreRow](ctx, s, ref, "scores")
+	if err != nil || rows == nil {
+		return nil, err
+	}
+	out := make([]episode.ScoreRow, len(rows))
+	for i, r := range rows {
+		out[i] = r.ScoreRow
+		out[i].TeacherLogProbs = r.TeacherLogProbs
+	}
+	return out, nil
+}
+
+// PutScores stores what ReadScores reads.
+func PutScores(ctx context.Context, s store.Store, dir, name string, rows []episode.ScoreRow, taught bool) (store.Ref, error) {
+	if !taught {
+		return tables.Put(ctx, s, dir, name, rows)
+	}
+	out := make([]episode.TaughtScoreRow, len(rows))
+	for i, r := range rows {
+		out[i] = episode.TaughtScoreRow{ScoreRow: r, TeacherLogProbs: r.TeacherLogProbs}
+	}
+	ref, err := tables.Put(ctx, s, dir, name, out)
+	if err != nil {
+		return store.Ref{}, fmt.Errorf("scores with a teacher's: %w", err)
+	}
+	return ref, nil
+}
