@@ -76,6 +76,13 @@ func CheckTrain(b []byte, machine Machine, describe Describe) (Train, error) {
 	if err != nil {
 		return Train{}, err
 	}
+	teacher, err := teacherOf(&t, m)
+	if problems, ok := errors.AsType[spec.Problems](err); ok {
+		return Train{Verdict: verdictOf(problems)}, nil
+	}
+	if err != nil {
+		return Train{}, err
+	}
 	if describe != nil {
 		if t, err = describe(t); err != nil {
 			return Train{}, err
@@ -115,7 +122,7 @@ func CheckTrain(b []byte, machine Machine, describe Describe) (Train, error) {
 	for _, w := range m.warnings {
 		notes = append(notes, "The model's tokenizer: "+w+".")
 	}
-	notes = append(notes, m.notes...)
+	notes = append(append(notes, m.notes...), teacher.notes...)
 	if t.WarmStartByDefault(b) {
 		notes = append(notes, warmStartNote(t.Policy.WarmStart))
 	}
@@ -147,6 +154,9 @@ func CheckTrain(b []byte, machine Machine, describe Describe) (Train, error) {
 			asked = "--devices"
 		}
 		return Train{}, fmt.Errorf("%s: the size of the model is not known: %s", asked, m.unknown)
+	}
+	if teacher.unknown != "" && machine.Card > 0 {
+		return Train{}, fmt.Errorf("--card: the size of the teacher is not known: %s", teacher.unknown)
 	}
 	if machine.Card > 0 {
 		out.Card = cardOf(measured, m.shape, max(machine.Devices, 1), machine.Card, written, sized)
@@ -232,14 +242,14 @@ func modelOf(p *spec.Policy, document []byte) (origin, error) {
 	if err != nil {
 		return origin{}, fmt.Errorf("policy.from: %w", err)
 	}
-	return wholeModel(*p, from)
+	return wholeModel(*p, from, "policy.from")
 }
 
 // noModel is why the widths of contexts are not known without a model.
 const noModel = "the model is unknown, whose tokenizer gives the context widths"
 
-// wholeModel finds the model that a policy without adapters of its own starts from.
-func wholeModel(p spec.Policy, from spec.Origin) (origin, error) {
+// wholeModel finds the model that a policy without adapters of its own starts from, or a teacher's: field says which in errors.
+func wholeModel(p spec.Policy, from spec.Origin, field string) (origin, error) {
 	switch from.Kind {
 	case spec.OriginStarter:
 		return origin{shape: p.Starter.Shape(starter.Vocabulary(p.Starter.Tokenizer).Size())}, nil
@@ -255,12 +265,12 @@ func wholeModel(p spec.Policy, from spec.Origin) (origin, error) {
 		}
 		m, err := host.OpenModelFolder(from.Name)
 		if err != nil {
-			return origin{}, fmt.Errorf("policy.from: %s: %w", p.From, err)
+			return origin{}, fmt.Errorf("%s: %s: %w", field, p.From, err)
 		}
 		defer m.Close()
 		out := origin{shape: run.ShapeOf(m.Config), files: m.Small, config: m.Config, warnings: m.Warnings, notes: m.Notes}
 		if err := out.checkWeights(m); err != nil {
-			return origin{}, fmt.Errorf("policy.from: %s: %w", p.From, err)
+			return origin{}, fmt.Errorf("%s: %s: %w", field, p.From, err)
 		}
 		return out, nil
 	}
@@ -281,7 +291,7 @@ func adaptersOf(folder string, base spec.Policy) (origin, error) {
 	if err != nil {
 		return origin{}, fmt.Errorf("policy.base: %w", err)
 	}
-	out, err := wholeModel(base, from)
+	out, err := wholeModel(base, from, "policy.from")
 	if err != nil || out.files == nil {
 		return out, err
 	}
