@@ -64,6 +64,35 @@ func held(t *testing.T, s store.Store) map[string]string {
 	return out
 }
 
+// A teacher is removed with the last run that learned from it, as a base model with the last that began with it.
+func TestRemoveATeacher(t *testing.T) {
+	ctx, s := t.Context(), store.NewMemory()
+	teacher, err := store.PutFolder(ctx, s, store.ModelPrefix, []store.FolderFile{{Name: "model.safetensors", Body: []byte("teacher")}})
+	require.NoError(t, err)
+	for _, id := range []string{"one", "two"} {
+		head := runIn(t, s, id, "{}", 0, 1, nil, "base of "+id)
+		m, err := store.ReadManifest(ctx, s, *head)
+		require.NoError(t, err)
+		require.NoError(t, s.Delete(ctx, head.Key))
+		m.Teacher = &store.ModelRef{Name: "folder:t", Dir: teacher.Dir, Digest: teacher.Digest, Files: teacher.Files}
+		_, err = store.CommitManifest(ctx, s, m)
+		require.NoError(t, err)
+	}
+	both, err := modelsOf(ctx, s, who{runs: map[string]bool{"one": true, "two": true}})
+	require.NoError(t, err)
+	require.Contains(t, both, teacher.Dir)
+	require.Len(t, both, 3)
+	one, err := modelsOf(ctx, s, who{runs: map[string]bool{"one": true}})
+	require.NoError(t, err)
+	require.NotContains(t, one, teacher.Dir)
+	require.Len(t, one, 1)
+
+	// A trial that has not begun yet names its teacher in its spec.
+	names := modelNames{dirs: map[string]bool{}}
+	names.origin([]byte(`{"policy":{"from":"model:0123456789ab"},"teacher":{"from":"model:ba9876543210"}}`))
+	require.Equal(t, map[string]bool{"models/0123456789ab": true, "models/ba9876543210": true}, names.dirs)
+}
+
 // A sweep with two trials, beside a run and a model that they share.
 func sweepIn(t *testing.T) *store.Memory {
 	s := store.NewMemory()

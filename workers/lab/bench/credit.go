@@ -103,7 +103,7 @@ func newRollout() *rollout {
 
 // addRead adds what only some algorithms read: two parts of the reward, the entropies of turns,
 // two roles that take turns, trees of three whose second and third row are branches, and successes,
-// actions, a process reward model's log-probs, subgoals and criteria.
+// actions, the log-probs of a process reward model and of a teacher, subgoals and criteria.
 func (r *rollout) addRead() {
 	numbers := draw.Address{Seed: 2, Purpose: draw.Sample}.Rand()
 	r.PartWeights = []float64{1, 0.5}
@@ -113,6 +113,7 @@ func (r *rollout) addRead() {
 		r.three = append(r.three, normal(numbers, 3*length))
 		r.PRM, r.Successes = append(r.PRM, normal(numbers, length)), append(r.Successes, row%2 == 0)
 		r.Actions = append(r.Actions, r.Keys[(row+1)%len(r.Keys)])
+		r.Teacher = append(r.Teacher, r.PRM[row])
 		var goals []credit.Subgoal
 		for k, s := range r.Turns[row] {
 			goals = append(goals, credit.Subgoal{
