@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/workflows/spec"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
@@ -179,15 +180,31 @@ func (s *Sweeps) memory(ctx context.Context, m *store.Manifest) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	b, err := store.GetArtifact(ctx, s.Store, m.Base.Files[model.ConfigFile])
+	shape, err := s.shape(ctx, m.Base)
 	if err != nil {
-		return 0, fmt.Errorf("model file %s: %w", model.ConfigFile, err)
+		return 0, err
+	}
+	if t.Teacher != nil && m.Teacher != nil {
+		teacher, err := s.shape(ctx, *m.Teacher)
+		if err != nil {
+			return 0, fmt.Errorf("teacher: %w", err)
+		}
+		t.Teacher.Network = &teacher
+	}
+	return spec.Derive(t, shape).Memory.Peak, nil
+}
+
+// shape is that of a stored model.
+func (s *Sweeps) shape(ctx context.Context, m store.ModelRef) (cost.Network, error) {
+	b, err := store.GetArtifact(ctx, s.Store, m.Files[model.ConfigFile])
+	if err != nil {
+		return cost.Network{}, fmt.Errorf("model file %s: %w", model.ConfigFile, err)
 	}
 	c, err := model.ParseConfig(b)
 	if err != nil {
-		return 0, fmt.Errorf("model file %s: %w", model.ConfigFile, err)
+		return cost.Network{}, fmt.Errorf("model file %s: %w", model.ConfigFile, err)
 	}
-	return spec.Derive(t, run.ShapeOf(c)).Memory.Peak, nil
+	return run.ShapeOf(c), nil
 }
 
 func moment(unix int64) *time.Time {

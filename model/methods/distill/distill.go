@@ -17,7 +17,7 @@ var taskWeight = option.Option{
 
 // Entry is the method in the table.
 var Entry = credit.Algorithm{
-	Name: "distill", By: "how much likelier a teacher finds each token than the policy (on-policy distillation)",
+	Name: "distill", Also: []string{"on_policy_distillation", "opd"}, By: "how much likelier a teacher finds each token than the policy (on-policy distillation)",
 	Formula: "A_t = log π_T(t) − log π_old(t) + w·(R − mean(R in G)), π_T: the teacher",
 	Paper:   "On-Policy Distillation (Thinking Machines, 2025), GKD, arXiv 2306.13649", File: "distill/distill.go",
 	ReadsTeacher: true, Own: []option.Option{taskWeight},
