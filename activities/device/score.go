@@ -71,9 +71,9 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 
 // scoredBefore fills in what earlier pieces scored. Each has all rows in its table, with
 // the figures of its own tokens: those of a trajectory can be from several pieces.
-func scoredBefore(ctx context.Context, s store.Store, pieces []store.Ref, table []episode.ScoreRow, taught bool) error {
+func scoredBefore(ctx context.Context, s store.Store, pieces []store.Ref, table []episode.ScoreRow, byTeacher bool) error {
 	for i, ref := range pieces {
-		piece, err := run.ReadScores(ctx, s, &ref, taught)
+		piece, err := run.ReadScores(ctx, s, &ref, byTeacher)
 		if err != nil {
 			return fmt.Errorf("piece %d: %w", i+1, err)
 		}

@@ -210,12 +210,12 @@ type ScoreRow struct {
 	// before each of them; none in a run without.
 	RefLogProbs []float32 `parquet:"ref_log_probs,list"`
 	Values      []float32 `parquet:"values,list"`
-	// TeacherLogProbs are the teacher's of the same ids, in a TaughtScoreRow's column; nil without a teacher.
+	// TeacherLogProbs are the teacher's of the same ids, in a TeacherScoreRow's column; nil without a teacher.
 	TeacherLogProbs []float32 `parquet:"-"`
 }
 
-// TaughtScoreRow is a ScoreRow in the scores table of a run with a teacher, which has a column more.
-type TaughtScoreRow struct {
+// TeacherScoreRow is a ScoreRow in the scores table of a run with a teacher, which has a column more.
+type TeacherScoreRow struct {
 	ScoreRow
 	TeacherLogProbs []float32 `parquet:"teacher_log_probs,list"`
 }

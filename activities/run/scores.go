@@ -9,12 +9,12 @@ import (
 	"github.com/reprise-rl/reprise/infra/store/tables"
 )
 
-// ReadScores reads a scores table, with the teacher's column where rows are taught; nil for no reference.
-func ReadScores(ctx context.Context, s store.Store, ref *store.Ref, taught bool) ([]episode.ScoreRow, error) {
-	if !taught {
+// ReadScores reads a scores table, with the teacher's column where rows have one; nil for no reference.
+func ReadScores(ctx context.Context, s store.Store, ref *store.Ref, byTeacher bool) ([]episode.ScoreRow, error) {
+	if !byTeacher {
 		return SideTable[episode.ScoreRow](ctx, s, ref, "scores")
 	}
-	rows, err := SideTable[episode.TaughtScoreRow](ctx, s, ref, "scores")
+	rows, err := SideTable[episode.TeacherScoreRow](ctx, s, ref, "scores")
 	if err != nil || rows == nil {
 		return nil, err
 	}
@@ -27,13 +27,13 @@ func ReadScores(ctx context.Context, s store.Store, ref *store.Ref, taught bool)
 }
 
 // PutScores stores what ReadScores reads.
-func PutScores(ctx context.Context, s store.Store, dir, name string, rows []episode.ScoreRow, taught bool) (store.Ref, error) {
-	if !taught {
+func PutScores(ctx context.Context, s store.Store, dir, name string, rows []episode.ScoreRow, byTeacher bool) (store.Ref, error) {
+	if !byTeacher {
 		return tables.Put(ctx, s, dir, name, rows)
 	}
-	out := make([]episode.TaughtScoreRow, len(rows))
+	out := make([]episode.TeacherScoreRow, len(rows))
 	for i, r := range rows {
-		out[i] = episode.TaughtScoreRow{ScoreRow: r, TeacherLogProbs: r.TeacherLogProbs}
+		out[i] = episode.TeacherScoreRow{ScoreRow: r, TeacherLogProbs: r.TeacherLogProbs}
 	}
 	ref, err := tables.Put(ctx, s, dir, name, out)
 	if err != nil {

@@ -83,7 +83,9 @@ var teacherRules = []*rule{
 }
 
 // withTeacher are the algorithms that read the log-probs of a teacher.
-func withTeacher() []string { return algorithms(func(a credit.Algorithm) bool { return a.ReadsTeacher }) }
+func withTeacher() []string {
+	return algorithms(func(a credit.Algorithm) bool { return a.ReadsTeacher })
+}
 
 // ReadsTeacher reports whether the algorithm reads the log-probs of a teacher.
 func (c Credit) ReadsTeacher() bool { return c.algorithm().ReadsTeacher }
