@@ -41,7 +41,7 @@ and gives the device up: the run resumes elsewhere at once.
 
 With --deployment and --build the roles workflow and host are a version of a deployment
 (Temporal's Worker Versioning): runs stay on the build on which they began until they are
-moved. docs/operations.md says how to roll out a build, and back.
+moved. docs/upgrading.md says how to roll out a build, and back.
 
 If the device cannot be used in the process that computes any more, that one exits.
 With --one-process the worker does, for systemd or Kubernetes to start it again:
