@@ -31,8 +31,7 @@ var Entry = credit.Algorithm{
 // GRPO.
 //
 // The authors' code without the method averages the turns of a trajectory and compares
-// trajectories: to switch it on and off there changes two things at once. The paper also has separate weights
-// for each agent; here one policy plays all roles.
+// trajectories: to switch it on and off there changes two things at once.
 //
 // Errors are of kind ErrRewards or ErrInput.
 func DrMAS(returns [][]float64, agents [][]string, groups []int, o credit.Options) ([][]float64, error) {
