@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-var update = flag.Bool("update", false, "rewrite testdata/ledger.txt")
+var update = flag.Bool("update", false, "rewrite testdata/ledger.txt and docs/presets.md")
 
 // entry is a spec that a preset gives: its own, or that of a sweep's trial.
 type entry struct {

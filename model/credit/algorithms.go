@@ -10,7 +10,7 @@ type Algorithm struct {
 	Also []string
 	// By completes "rewards become advantages by …".
 	By string
-	// Formula and Paper describe the algorithm in docs/algorithms.md; File is the
+	// Formula and Paper describe the algorithm in docs/methods.md; File is the
 	// file that has it, below model/methods.
 	Formula, Paper, File string
 	// Critic says that it reads Input.Values: the run trains a critic.
