@@ -87,7 +87,7 @@ func (w *Workflows) Evaluate(ctx workflow.Context, input json.RawMessage) (*Eval
 				continue
 			}
 			// Nothing is lost: an evaluation that is started again writes the same files.
-			err = temporal.NewNonRetryableApplicationError(step.Text()+". "+step.advice()+" Then start the evaluation again.", step.Kind, nil)
+			err = temporal.NewNonRetryableApplicationError(step.Text()+". "+remedyOf(step.Kind)+" Then start the evaluation again.", step.Kind, nil)
 		}
 		if errors.Is(err, errLongHistory) {
 			return nil, workflow.NewContinueAsNewError(ctx, "Evaluate", input)

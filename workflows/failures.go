@@ -159,27 +159,6 @@ func (of Failing) phase() string {
 	return fmt.Sprintf("%s failed %d times in a row", of.Step, of.Count)
 }
 
-// advice says what to do about the failures.
-func (of Failing) advice() string {
-	switch of.Kind {
-	case activities.KindOutOfMemory:
-		return "Free memory on the device, or serve its fingerprint by one that has more; `reprise validate` counts what the spec needs."
-	case activities.KindDeviceTooSmall:
-		return "Serve its fingerprint by a device with more memory, or fork the run (`from`) with a smaller limits.device_gb."
-	case activities.KindNotExact:
-		return "Serve its fingerprint by another device, or start another run with policy.exact false; `reprise doctor` says what differs."
-	case activities.KindEnvironmentBroke, activities.KindEnvironment:
-		return "Mend the environment or its server, without a change of its rules: nothing of the turn was stored, and it is asked again."
-	case activities.KindStoreDenied:
-		return "Correct what the message says (the workers' keys, their rights on the bucket, a clock); `reprise doctor` names the cause."
-	case activities.KindNoBucket:
-		return "Make the bucket, or start the workers with the name of the one that has the run; `reprise doctor` asks for it."
-	case kindTimedOut:
-		return "Use a faster device, or fork the run (`from`) with a larger limits.activity_seconds."
-	}
-	return "See the logs of the device workers, and replace the device or the worker that fails."
-}
-
 // waitingForMemory is the phase of a run that a device with too little memory has refused.
 const waitingForMemory = "waiting for a device with more memory"
 
@@ -214,7 +193,7 @@ func (t *train) pausedBy() *PausedBy {
 	if t.Stuck == nil || !t.Paused {
 		return nil
 	}
-	advice := t.Stuck.advice()
+	advice := remedyOf(t.Stuck.Kind)
 	if t.Stuck.ofEnvironments() && t.plan.AsksEnvironments() {
 		advice = t.adviceOnEnvironments()
 	}

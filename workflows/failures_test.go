@@ -49,7 +49,7 @@ func TestFailureTexts(t *testing.T) {
 	of = r.count(&failure{step: "a", kind: kindTimedOut, text: "slow"})
 	require.Equal(t, Failing{Step: "a", Count: 2, OutOfMemory: 1, Kind: kindTimedOut, Error: "slow"}, of)
 	require.Equal(t, "a failed 2 times in a row; the last error: slow", of.Text())
-	require.Contains(t, of.advice(), "limits.activity_seconds")
+	require.Contains(t, remedyOf(of.Kind), "limits.activity_seconds")
 	r.stepEnded("b")
 	require.Len(t, r.Failures, 1)
 	r.stepEnded("a")

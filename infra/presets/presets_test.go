@@ -16,7 +16,7 @@ import (
 // runs are the presets that start a run, and methods those among them that show one
 // method each: docs/algorithms.md says where their values come from.
 var (
-	runs    = []string{"bandit-demo", "bandit-p10", "chaos", "chaos-devices", "chaos-turns", "code-starter", "dr-mas", "rae", "frozenlake-learn", "llama-grpo", "lookup-starter", "methods-agent-prm", "methods-deep-grpo", "methods-hiper", "methods-istar", "methods-seeupo", "methods-tree-grpo", "methods-tsr", "qwen3-grpo", "size-0.5b", "size-0.5b-lora", "smoke", "smol-bandit", "smol-bandit-lora", "smol-frozenlake", "smol-lookup", "sokoban-learn", "webshop-starpo-s-0.5b", "webshop-starpo-s-3b", "webshop-starter"}
+	runs    = []string{"bandit-demo", "bandit-p10", "chaos", "chaos-devices", "chaos-turns", "code-starter", "dr-mas", "rae", "frozenlake-learn", "llama-grpo", "lookup-starter", "qwen3-grpo", "size-0.5b", "size-0.5b-lora", "smoke", "smol-bandit", "smol-bandit-lora", "smol-frozenlake", "smol-lookup", "sokoban-learn", "webshop-starpo-s-0.5b", "webshop-starpo-s-3b", "webshop-starter"}
 	methods = []string{
 		"clip-turns", "dapo", "dr-grpo", "dual-clip", "gigpo", "gspo", "loop", "lora-grpo", "lora-ppo", "min-p", "online-k", "reinforce-pp", "reinforce-pp-baseline",
 		"replay", "reuse", "reweight", "starpo-grpo", "starpo-ppo", "starpo-s", "state-baseline", "top-p", "turn-gae",
@@ -38,6 +38,9 @@ var (
 // trains are the presets that start a run.
 func trains() []string {
 	all := slices.Concat(runs, methods, rewards)
+	for _, method := range onCards {
+		all = append(all, onCard+method)
+	}
 	slices.Sort(all)
 	return all
 }
