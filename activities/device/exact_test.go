@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 	"github.com/reprise-rl/reprise/workflows/iteration"
 )
@@ -48,6 +49,7 @@ var exactRuns = map[string]struct {
 	"weights":   {edits: []string{`update.mismatch={"regime":"decoupled","weight":"token"}`}, sampler: true, weighted: true},
 	"reference": {edits: []string{`update.kl_in="loss"`, "update.kl_coefficient=0.1"}},
 	"critic":    {edits: []string{`credit.algorithm="gae"`}},
+	"squares":   {edits: []string{`credit.algorithm="optimal_token_baseline"`}},
 }
 
 // Where the run is exact, what the sampler gives is what the training program computes; no row is scored unless something else needs its score.
@@ -55,6 +57,7 @@ func TestScoredBySampler(t *testing.T) {
 	for name, of := range exactRuns {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			methodstest.NeedsOf(t, of.edits...)
 			r := begun(t, "exact", tinySpec(t, append(of.edits, "evaluation.every=0", "update.learning_rate=0.03")...))
 			require.Equal(t, of.sampler, r.ScoredBySampler)
 			for n := range 2 {
