@@ -11,7 +11,6 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/model/draw"
-	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 	"github.com/reprise-rl/reprise/workflows/iteration"
 )
@@ -57,7 +56,6 @@ func TestScoredBySampler(t *testing.T) {
 	for name, of := range exactRuns {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			methodstest.NeedsOf(t, of.edits...)
 			r := begun(t, "exact", tinySpec(t, append(of.edits, "evaluation.every=0", "update.learning_rate=0.03")...))
 			require.Equal(t, of.sampler, r.ScoredBySampler)
 			for n := range 2 {
