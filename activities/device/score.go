@@ -16,9 +16,9 @@ import (
 )
 
 // Score computes the old log-probs and entropies of the selected rows with Update's own
-// graph, micro-batch by micro-batch, and sums of squares where credit reads them. If the run has a reference, a critic or a process reward model,
-// it computes the reference's log-probs, the critic's values or the process reward model's log-probs
-// too. It stores the scores table; of a piece, a table with what the piece scored.
+// graph, micro-batch by micro-batch, and sums of squares where credit reads them. If the run has a
+// reference, a critic or a process reward model, it computes the reference's log-probs, the critic's
+// values or the process reward model's log-probs too. It stores the scores table; of a piece, a table with what the piece scored.
 func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activities.ScoreResult, err error) {
 	defer run.Edge(ctx, &err, "score iteration %d of run %s", in.Iteration, in.Policy.Run.ID)
 	of := in.Policy.Run

@@ -11,8 +11,8 @@ import (
 
 var tailBaseline = option.Option{
 	Section: option.Credit, Name: "tail_baseline", Switch: true, Source: "verl: `handle_zero_tail` is true over several turns, false over one",
-	Doc: "Also subtracts the baseline where the longest trajectory of a group goes on alone (%s): it is that trajectory's own return then, so that " +
-		"nothing is learned there. Without, these tokens have their return.",
+	Doc: "Also subtracts the baseline where the longest trajectory of a group goes on alone (%s): it is that trajectory's own return " +
+		"then, so that nothing is learned there. Without, these tokens have their return.",
 }
 
 // Entry is the method in the table.
