@@ -48,6 +48,8 @@ type Shapes struct {
 	Keep bool
 	// Exact computes attention so that the sampler's log-probs and entropies are the scorer's, to the bit, on a CPU.
 	Exact bool
+	// SumSquares has Score give Σp² of each distribution too (Scores.SumSquares).
+	SumSquares bool
 	// Sharded prepares what adds up the gradients of shards (Gradient.Shard).
 	Sharded bool
 	// Loss selects the parts of Update's loss; zero is the plain clipped surrogate.
@@ -111,6 +113,7 @@ type programKey struct {
 	prompts             int // that rows share
 	limits              limits
 	keep, block, exact  bool
+	squares             bool
 	loss                LossOptions
 	append              AppendShapes
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/batch"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Score computes the old log-probs and entropies of the selected rows with Update's own
-// graph, micro-batch by micro-batch. If the run has a reference, a critic or a process reward model,
-// it computes the reference's log-probs, the critic's values or the process reward model's log-probs
-// too. It stores the scores table; of a piece, a table with what the piece scored.
+// graph, micro-batch by micro-batch, and sums of squares where credit reads them. If the run has a
+// reference, a critic or a process reward model, it computes the reference's log-probs, the critic's
+// values or the process reward model's log-probs too. It stores the scores table; of a piece, a table with what the piece scored.
 func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activities.ScoreResult, err error) {
 	defer run.Edge(ctx, &err, "score iteration %d of run %s", in.Iteration, in.Policy.Run.ID)
 	of := in.Policy.Run
@@ -46,7 +46,7 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 	name := "scores"
 	if piece.more {
 		name = piece.name(name)
-	} else if err := scoredBefore(ctx, d.Store, in.Pieces, table); err != nil {
+	} else if err := scoredBefore(ctx, d.Store, in.Pieces, table, w.Train.Credit); err != nil {
 		return activities.ScoreResult{}, err
 	}
 	s, err := w.scorer(ctx, d.Store, of, in.Settings.Rollout.Temperature, in.Reference)
@@ -62,7 +62,8 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 		exact := w.Train.Policy.Exact && w.Train.Rollout.Lag == 0 // with a lag another version has sampled
 		maps.Copy(out.Metrics, run.ExactnessOf(rows, table).Metrics(exact))
 	}
-	if out.Scores, err = tables.Put(ctx, d.Store, store.IterationDir(of.ID, in.Policy.Branch, in.Iteration), name, table); err != nil {
+	dir := store.IterationDir(of.ID, in.Policy.Branch, in.Iteration)
+	if out.Scores, err = run.PutScores(ctx, d.Store, dir, name, table, w.Train.Credit); err != nil {
 		return activities.ScoreResult{}, err
 	}
 	out.Telemetry = w.telemetry()
@@ -71,11 +72,11 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 
 // scoredBefore fills in what earlier pieces scored. Each has all rows in its table, with
 // the figures of its own tokens: those of a trajectory can be from several pieces.
-func scoredBefore(ctx context.Context, s store.Store, pieces []store.Ref, table []episode.ScoreRow) error {
+func scoredBefore(ctx context.Context, s store.Store, pieces []store.Ref, table []episode.ScoreRow, c spec.Credit) error {
 	for i, ref := range pieces {
-		piece, err := tables.Get[episode.ScoreRow](ctx, s, ref)
+		piece, err := run.ReadScores(ctx, s, &ref, fmt.Sprintf("piece %d", i+1), c)
 		if err != nil {
-			return fmt.Errorf("piece %d: %w", i+1, err)
+			return err
 		}
 		if len(piece) != len(table) {
 			return fmt.Errorf("piece %d has %d rows, %d are selected: %w", i+1, len(piece), len(table), store.ErrInvalid)
@@ -87,6 +88,7 @@ func scoredBefore(ctx context.Context, s store.Store, pieces []store.Ref, table 
 			}
 			to.LogProbs, to.Entropies = append(to.LogProbs, r.LogProbs...), append(to.Entropies, r.Entropies...)
 			to.RefLogProbs, to.Values = append(to.RefLogProbs, r.RefLogProbs...), append(to.Values, r.Values...)
+			to.SumSquares = append(to.SumSquares, r.SumSquares...)
 		}
 	}
 	return nil
@@ -209,6 +211,9 @@ func (f figures) appendTo(to *episode.ScoreRow, p episode.Stretch, i int) {
 		}
 		to.LogProbs = append(to.LogProbs, f.LogProbs[i][t])
 		to.Entropies = append(to.Entropies, f.Entropies[i][t])
+		if f.SumSquares != nil {
+			to.SumSquares = append(to.SumSquares, f.SumSquares[i][t])
+		}
 		if f.reference != nil {
 			to.RefLogProbs = append(to.RefLogProbs, f.reference[i][t])
 		}

@@ -210,6 +210,16 @@ type ScoreRow struct {
 	// before each of them; none in a run without.
 	RefLogProbs []float32 `parquet:"ref_log_probs,list"`
 	Values      []float32 `parquet:"values,list"`
+	// SumSquares are Σπ² of the distributions that the ids were sampled from; none unless credit reads them.
+	// A table has them as SquaredScoreRow.
+	SumSquares []float32 `parquet:"-"`
+}
+
+// SquaredScoreRow is a ScoreRow in the scores table of a run whose credit reads sums of squares. The tables of other
+// runs have no such column.
+type SquaredScoreRow struct {
+	ScoreRow
+	SumSquares []float32 `parquet:"sum_squares,list"`
 }
 
 // BySampler are the scores of rows as the sampler has given them.

@@ -24,7 +24,7 @@ var (
 		"tis", "tis-turn", "tis-sequence", "icepop", "mis", "mis-geometric", "opsm", "bypass", "lag",
 		"gdpo", "empg", "blockwise", "turn-returns", "gfpo", "pyvision", "tsr", "tsr-best-of-n", "tree-grpo", "deep-grpo",
 		"star", "successes", "demonstrations", "growing-turns", "score", "seeupo", "istar", "agent-prm", "hiper", "checklist",
-		"opo", "maxrl", "dppo-kl", "gmpo", "sampo", "echo",
+		"opo", "maxrl", "optimal-token-baseline", "dppo-kl", "gmpo", "sampo", "echo",
 	}
 	// rewards are presets in which a part of the reward changes what is learned: docs/rewards.md
 	// has what each learned.
