@@ -115,7 +115,7 @@ func (s *session) buttons() []button {
 	case resultsPage:
 		add(button{name: "next >", kind: toNext})
 		for _, product := range s.listed() {
-			add(button{name: strings.ToLower(s.shop.Products[product].ASIN), kind: toProduct, product: product})
+			add(button{name: lowered(s.shop.Products[product].ASIN), kind: toProduct, product: product})
 		}
 	case itemPage:
 		add(button{name: "description", kind: toDescription})
@@ -148,7 +148,7 @@ func parseAction(action string) (name, argument string, ok bool) {
 	end := strings.LastIndexByte(line, ']')
 	for begin := strings.LastIndexByte(line, '['); begin > 0; begin = strings.LastIndexByte(line[:begin], '[') {
 		if end >= begin+2 {
-			return line[:begin], strings.ToLower(line[begin+1 : end]), true
+			return line[:begin], lowered(line[begin+1 : end]), true
 		}
 	}
 	return "", "", false
