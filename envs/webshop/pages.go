@@ -48,7 +48,7 @@ func (s *session) render() (shown string, cut bool) {
 	}
 	parts := make([]string, len(texts))
 	for i, t := range texts {
-		parts[i] = strings.TrimSpace(t.content)
+		parts[i] = trimmed(t.content)
 	}
 	return strings.Join(parts, " [SEP] "), cut
 }

@@ -246,7 +246,7 @@ func readProducts(content []byte) ([]Product, error) {
 func (raw *rawProduct) product() (Product, *FileError) {
 	p := Product{
 		ASIN: raw.ASIN, Title: raw.Name, Description: raw.Description, Bullets: raw.Bullets, Section: raw.Section,
-		Query: strings.TrimSpace(lowered(raw.Query)), Category: raw.Category,
+		Query: trimmed(lowered(raw.Query)), Category: raw.Category,
 	}
 	if !clickable(lowered(p.ASIN)) {
 		return p, &FileError{Field: "asin", Found: shown(p.ASIN), Want: unclickable}
@@ -303,7 +303,7 @@ func (raw *rawProduct) axes(p *Product) *FileError {
 			if v.Value == nil || len(*v.Value) > MaxValue {
 				return &FileError{Field: place, Want: fmt.Sprintf("values of at most %d bytes", MaxValue)}
 			}
-			value := lowered(strings.ReplaceAll(strings.TrimSpace(*v.Value), "/", " | "))
+			value := lowered(strings.ReplaceAll(trimmed(*v.Value), "/", " | "))
 			if value != "" && !clickable(value) {
 				return &FileError{Field: place, Found: shown(value), Want: unclickable}
 			}

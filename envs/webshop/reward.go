@@ -123,7 +123,7 @@ func sameCategory(a, b *Product) bool {
 func breadcrumbs(category string) []string {
 	crumbs := strings.Split(category, "›")
 	for i, crumb := range crumbs {
-		crumbs[i] = strings.TrimSpace(crumb)
+		crumbs[i] = trimmed(crumb)
 	}
 	return crumbs
 }

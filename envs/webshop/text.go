@@ -2,6 +2,7 @@ package webshop
 
 import (
 	"strings"
+	"unicode"
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/language"
@@ -14,4 +15,9 @@ func lowered(text string) string {
 		return cases.Lower(language.Und).String(text)
 	}
 	return strings.ToLower(text)
+}
+
+// trimmed is a text without the white space around it, which for Python has four control characters more than for Go.
+func trimmed(text string) string {
+	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r >= '\x1c' && r <= '\x1f' })
 }

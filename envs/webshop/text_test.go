@@ -15,3 +15,12 @@ func TestLowered(t *testing.T) {
 		require.Equal(t, want, lowered(want), "a second time changes nothing")
 	}
 }
+
+// White space as str.strip of Python 3 has it.
+func TestTrimmed(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", " a  b\n": "a  b", "\x1c\x1d\x1e\x1fa\x1b": "a\x1b", "\u00a0\u0085\u2028\u3000a": "a", "\u200ba\ufeff": "\u200ba\ufeff", " \x1f ": "",
+	} {
+		require.Equal(t, want, trimmed(text), "%q", text)
+	}
+}
