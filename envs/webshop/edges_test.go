@@ -335,6 +335,17 @@ func TestPagesOfAProduct(t *testing.T) {
 	}
 }
 
+// In rich pages bullets and attributes have a blank before them, as the templates write them.
+func TestBlanksBeforeTexts(t *testing.T) {
+	shop := newCatalogue([]Product{{ASIN: "A", Prices: []float64{1}, Bullets: []string{"one", ""}, Attributes: []string{"soft", ""}, Section: "all"}})
+	for shown, want := range map[page]string{featuresPage: " one\n \n", attributesPage: " soft\n \nall\n"} {
+		s := newSession(shop, &Goal{Instruction: "buy"}, form{rich: true})
+		s.page, s.item = shown, 0
+		got, _ := s.render()
+		require.Equal(t, "Instruction:\nbuy\n[button] Back to Search [button_]\n[button] < Prev [button_]\n"+want, got)
+	}
+}
+
 // The bounds of best play on every page, with the fewest actions that suffice and one less.
 func TestBestOnEveryPage(t *testing.T) {
 	w := mustNew(t, `{"catalogue":"starter","results":3,"search_anywhere":true}`)

@@ -151,7 +151,9 @@ func (s *session) texts() (texts []text, cut bool) {
 			add(plainText, " "+bullet)
 		}
 	case attributesPage:
-		add(plainText, p.Attributes...)
+		for _, attribute := range p.Attributes {
+			add(plainText, " "+attribute)
+		}
 		add(plainText, p.Section, p.Query, p.Category)
 	}
 	return texts, cut
