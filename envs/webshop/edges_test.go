@@ -346,6 +346,29 @@ func TestBlanksBeforeTexts(t *testing.T) {
 	}
 }
 
+// Texts that are white space alone, as BeautifulSoup and the original's observation leave them: of a line's end nothing,
+// of others a blank.
+func TestTextsOfWhiteSpace(t *testing.T) {
+	for description, want := range map[string]string{
+		"": "", " ": " \n", "\n": "", " \n ": "", "\t\r\n": "", "\t\r": " \n", "\f": " \n", "\v": "\v\n", "\u00a0": "\u00a0\n", " a\n": " a\n\n",
+	} {
+		for _, rich := range []bool{true, false} {
+			s := newSession(newCatalogue([]Product{{ASIN: "A", Prices: []float64{1}, Description: description}}), &Goal{Instruction: "buy"}, form{rich: rich})
+			s.page, s.item = descriptionPage, 0
+			got, _ := s.render()
+			if rich {
+				require.Equal(t, "Instruction:\nbuy\n[button] Back to Search [button_]\n[button] < Prev [button_]\n"+want, got, "%q", description)
+				continue
+			}
+			line := "Instruction: [SEP] buy [SEP] Back to Search [SEP] < Prev"
+			if want != "" {
+				line += " [SEP] " + strings.TrimSpace(want)
+			}
+			require.Equal(t, line, got, "%q", description)
+		}
+	}
+}
+
 // The bounds of best play on every page, with the fewest actions that suffice and one less.
 func TestBestOnEveryPage(t *testing.T) {
 	w := mustNew(t, `{"catalogue":"starter","results":3,"search_anywhere":true}`)

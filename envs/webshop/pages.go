@@ -83,7 +83,7 @@ func (s *session) richly(texts []text) string {
 func (s *session) texts() (texts []text, cut bool) {
 	add := func(kind textKind, contents ...string) {
 		for _, content := range contents {
-			if content != "" {
+			if content = parsed(content); content != "" {
 				texts = append(texts, text{kind: kind, content: content})
 			}
 		}
@@ -157,6 +157,18 @@ func (s *session) texts() (texts []text, cut bool) {
 		add(plainText, p.Section, p.Query, p.Category)
 	}
 	return texts, cut
+}
+
+// parsed is what the original's parser of HTML leaves of a text: of one that is white space alone a blank, or nothing if it
+// has a line's end.
+func parsed(content string) string {
+	switch {
+	case strings.Trim(content, " \n\t\f\r") != "":
+		return content
+	case strings.Contains(content, "\n") || content == "":
+		return ""
+	}
+	return " "
 }
 
 // shownAxes are the axes with as many of their values as fit into so many bytes; each axis
