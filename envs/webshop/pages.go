@@ -235,7 +235,7 @@ func pythonText(content string) string {
 			b.WriteByte(`"\nrtbf`[at])
 			continue
 		}
-		if r >= ' ' && r < 0x7f || r == 0x7f {
+		if r >= ' ' && r < 0x7f {
 			b.WriteRune(r)
 			continue
 		}
