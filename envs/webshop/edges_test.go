@@ -369,6 +369,35 @@ func TestTextsOfWhiteSpace(t *testing.T) {
 	}
 }
 
+// What looks chosen in rich pages: the original looks for the value in quotes in the page's address, which has the search,
+// its blanks as plus signs, and the choices.
+func TestWhatLooksChosen(t *testing.T) {
+	values := []string{"red", "dark red", "a+b", "size", "5\"", "é"}
+	shop := newCatalogue([]Product{{ASIN: "A", Title: "lamp", Prices: []float64{1}, Axes: []Axis{{"size", values}}}})
+	for _, c := range []struct {
+		search, click string
+		chosen        []string
+	}{
+		{"lamp", "", nil}, {"lamp", "dark red", []string{"size", "dark red"}}, {"lamp", "5\"", []string{"size"}}, {"lamp", "é", []string{"size"}},
+		{`lamp "red"`, "", []string{"red"}}, {`lamp "dark red"`, "", nil}, {`lamp "a b"`, "", []string{"a+b"}}, {`lamp "size"`, "", []string{"size"}},
+		{`lamp "red"`, "dark red", []string{"size", "dark red", "red"}}, {"lamp 'red'", "", nil}, {`lamp "é"`, "", []string{"é"}},
+	} {
+		s := newSession(shop, &Goal{Instruction: "buy"}, form{rich: true, results: 10})
+		s.act("search[" + c.search + "]")
+		s.act("click[a]")
+		s.act("click[" + c.click + "]")
+		shown, _ := s.render()
+		before, _, _ := strings.Cut(shown, "Instruction:")
+		want := ""
+		for _, value := range c.chosen {
+			want += "You have clicked " + value + ".\n"
+			require.Contains(t, shown, "  [clicked button] "+value+" [clicked button_]\n", "%v", c)
+		}
+		require.Equal(t, want, before, "%v", c)
+		require.Equal(t, len(values)-len(c.chosen), strings.Count(shown, "  [button] "), "%v", c)
+	}
+}
+
 // The bounds of best play on every page, with the fewest actions that suffice and one less.
 func TestBestOnEveryPage(t *testing.T) {
 	w := mustNew(t, `{"catalogue":"starter","results":3,"search_anywhere":true}`)

@@ -55,7 +55,7 @@ func (s *session) render() (shown string, cut bool) {
 
 // richly is the page with one line a text.
 func (s *session) richly(texts []text) string {
-	clicked, chosen := "", pythonDict(s.chosen)
+	clicked, address := "", s.address()
 	var b strings.Builder
 	for _, t := range texts {
 		switch {
@@ -65,9 +65,9 @@ func (s *session) richly(texts []text) string {
 			fmt.Fprintf(&b, "\n[clicked button] %s [clicked button_]\n", t.content)
 		case t.kind == productText:
 			fmt.Fprintf(&b, "\n[button] %s [button_]\n", t.content)
-		case t.kind == valueText && strings.Contains(chosen, `"`+t.content+`"`):
+		case t.kind == valueText && strings.Contains(address, `"`+t.content+`"`):
 			// So WebShop finds out what is chosen: values with quotes or letters outside
-			// of ASCII never look chosen.
+			// of ASCII never look chosen, those that a search has in quotes always do.
 			fmt.Fprintf(&b, "  [clicked button] %s [clicked button_]\n", t.content)
 			clicked = "You have clicked " + t.content + ".\n" + clicked
 		case t.kind == valueText:
@@ -77,6 +77,14 @@ func (s *session) richly(texts []text) string {
 		}
 	}
 	return clicked + b.String()
+}
+
+// address is what the original's address of an item's page has after the visit's name; "" for other pages.
+func (s *session) address() string {
+	if s.page != itemPage {
+		return ""
+	}
+	return fmt.Sprintf("%s/%s/%d/%s", s.shop.Products[s.item].ASIN, strings.Join(s.keywords, "+"), s.number, pythonDict(s.chosen))
 }
 
 // texts are the page's texts in their order, empty ones left out, and whether one is cut.
