@@ -292,13 +292,11 @@ func TestPagesOfAProduct(t *testing.T) {
 			want = slices.Insert(want, 5, "attributes")
 			shown += " [SEP] Attributes"
 		}
-		require.Equal(t, want, names(), "a value of the name of a button takes its place")
+		require.Equal(t, want, names(), "a value of the name of a button has its place")
 		got, cut := e.session.render()
 		require.Equal(t, shown+" [SEP] Buy Now", got)
 		require.False(t, cut)
 		require.NotContains(t, e.Choices(), "click[a[b]")
-		require.True(t, e.session.act("click[reviews]"), "chooses")
-		require.Equal(t, []Choice{{"size", "reviews"}}, e.session.chosen)
 		require.True(t, e.session.act("click[small]"))
 		require.Equal(t, []Choice{{"size", "small"}}, e.session.chosen, "one of an axis")
 		for name, texts := range map[string]string{
@@ -395,6 +393,30 @@ func TestWhatLooksChosen(t *testing.T) {
 		}
 		require.Equal(t, want, before, "%v", c)
 		require.Equal(t, len(values)-len(c.chosen), strings.Count(shown, "  [button] "), "%v", c)
+	}
+}
+
+// A value of the name of a button does what the button does, on a page without the button too; next is no button of an
+// item, so it can be chosen. A goal that asks for another of them has no plan.
+func TestValuesNamedAsButtons(t *testing.T) {
+	values := []string{"back to search", "< prev", "next >", "description", "features", "reviews", "attributes", "search", "buy now", "red"}
+	shop := newCatalogue([]Product{{ASIN: "A", Title: "lamp", Prices: []float64{1}, Nouns: []string{"lamp"}, Axes: []Axis{{"style", values}}}})
+	for name, leadsTo := range map[string]page{
+		"back to search": searchPage, "< prev": resultsPage, "next >": itemPage, "description": descriptionPage, "features": featuresPage,
+		"reviews": reviewsPage, "attributes": attributesPage, "search": itemPage, "buy now": donePage, "red": itemPage,
+	} {
+		f := form{results: 10}
+		w := &WebShop{shop: shop, options: Options{Reward: Graded, form: f}}
+		goal := Goal{Attributes: []string{"lamp"}, Options: []Choice{{"style", name}}, Paired: true, Limit: noLimit}
+		e := &episode{shop: w, session: newSession(shop, &goal, f)}
+		e.Step("search[lamp]")
+		e.Step("click[a]")
+		chosen := name == "next >" || name == "red"
+		require.Equal(t, chosen, len(e.Advice(9)) > 0, name)
+		require.Equal(t, name != "search", slices.Contains(e.Choices(), "click["+name+"]"), name)
+		require.Equal(t, name != "search", e.session.act("click["+name+"]"), name)
+		require.Equal(t, leadsTo, e.session.page, name)
+		require.Equal(t, chosen, len(e.session.chosen) == 1, name)
 	}
 }
 

@@ -90,6 +90,13 @@ var kindsOfPage = map[buttonKind]page{
 	toDescription: descriptionPage, toFeatures: featuresPage, toReviews: reviewsPage, toAttributes: attributesPage,
 }
 
+// kindsOfNames are the buttons' names that an item's value may have too. A click of such a value does what the button of
+// that name does, even where the page has no such button, because the original goes by the name.
+var kindsOfNames = map[string]buttonKind{
+	"search": toNothing, "back to search": toSearch, "< prev": toPrevious, "description": toDescription, "features": toFeatures,
+	"reviews": toReviews, "attributes": toAttributes, "buy now": toBuy,
+}
+
 // buttons are what can be clicked, in their order. Of two with one name the later one is
 // clicked, in the place of the first.
 func (s *session) buttons() []button {
@@ -127,7 +134,11 @@ func (s *session) buttons() []button {
 		add(button{name: "buy now", kind: toBuy})
 		for _, axis := range s.shop.Products[s.item].Axes {
 			for _, value := range axis.Values {
-				add(button{name: value, kind: toChoose, choice: Choice{Axis: axis.Name, Value: value}})
+				kind, named := kindsOfNames[value]
+				if !named {
+					kind = toChoose
+				}
+				add(button{name: value, kind: kind, choice: Choice{Axis: axis.Name, Value: value}})
 			}
 		}
 	}
