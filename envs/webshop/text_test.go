@@ -24,3 +24,17 @@ func TestTrimmed(t *testing.T) {
 		require.Equal(t, want, trimmed(text), "%q", text)
 	}
 }
+
+// What cannot be printed as repr of Python 3 writes it, within its quotes.
+func TestVisible(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "a b": "a b", "é日😀": "é日😀", "a\tb\nc\rd": `a\tb\nc\rd`, "\x00\x1f\x7f\u0085\u00a0": `\x00\x1f\x7f\x85\xa0`, "\u00ad": `\xad`,
+		"\u200b\u2028\u3000\ufeff": `\u200b\u2028\u3000\ufeff`, "\U000e0001": `\U000e0001`, "\u0301": "\u0301",
+	} {
+		require.Equal(t, want, visible(text), "%q", text)
+	}
+	// thefuzz 0.22.1: token_set_ratio("7\xa0inch", ("size", "7\xa0inch")) is what these are.
+	require.Equal(t, 53, tokenSetRatio("7\u00a0inch", pairColor("size", "7\u00a0inch")))
+	require.Equal(t, 100, tokenSetRatio("7 inch", pairColor("size", "7 inch")))
+	require.Equal(t, 100, tokenSetRatio("left\tside", pairColor("side", "left\tside")))
+}
