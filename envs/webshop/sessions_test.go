@@ -22,8 +22,8 @@ type shopFiles struct {
 	Nouns                       json.RawMessage `json:"title_nouns"`
 }
 
-// load reads the shop, with instructions of people or synthetic ones.
-func (f *shopFiles) load(t *testing.T, human bool) *Catalogue {
+// read gives the products, with instructions of people or synthetic ones.
+func (f *shopFiles) read(t *testing.T, human bool) []Product {
 	t.Helper()
 	products, err := readProducts(f.Products)
 	require.NoError(t, err)
@@ -32,7 +32,7 @@ func (f *shopFiles) load(t *testing.T, human bool) *Catalogue {
 	if human {
 		require.NoError(t, setPeoplesInstructions(products, f.Human))
 	}
-	return newCatalogue(products)
+	return products
 }
 
 // TestHitsForScript is make_sessions.py's search: it tells the hits of queries.
@@ -47,7 +47,7 @@ func TestHitsForScript(t *testing.T) {
 		Queries []string
 	}
 	require.NoError(t, json.Unmarshal(content, &files))
-	shop := files.load(t, false)
+	shop := newCatalogue(files.read(t, false))
 	hits := map[string][]string{}
 	for _, query := range files.Queries {
 		hits[query] = []string{}
@@ -105,7 +105,7 @@ func (w *seenSessions) shops(t *testing.T) map[bool]*Catalogue {
 	t.Helper()
 	shops := map[bool]*Catalogue{}
 	for _, human := range []bool{false, true} {
-		shop := w.load(t, human)
+		shop := newCatalogue(w.read(t, human))
 		require.Len(t, w.Prices, len(shop.Products))
 		for i, p := range shop.Products {
 			require.Contains(t, w.Prices, p.ASIN)
