@@ -4,8 +4,8 @@ r"""Writes sessions.json.gz beside it: random sessions in a shop of awkward prod
     v/bin/python make_sessions.py WEBSHOP [--sessions 110] [--seed 1] [--out sessions.json.gz]
 
 WEBSHOP is a checkout of github.com/princeton-nlp/WebShop, commit 64fa2a5c, which is not in this repository. Its templates are also
-those of webshop-minimal, commit ec82552d, which RAGEN v1 pins, and its environment and rewards are the same code. The file was made by
-Python 3.11 with Jinja2 3.1.6.
+those of webshop-minimal, commit ec82552d, which RAGEN v1 pins, and its environment and rewards are the same code, but for the first
+observation, which RAGEN does not show. The file was made by Python 3.11 with Jinja2 3.1.6.
 
 What runs is the original: load_products, get_goals, WebAgentTextEnv, SimServer, the templates, get_reward. Three things stand in:
 Lucene's hits are those of envs/retrieve, asked by `go test -run TestHitsForScript` (rankings have goldens of their own); spaCy's tags
