@@ -33,7 +33,10 @@ func groups() []struct {
 	title, about string
 	names        []string
 } {
-	var sweeps []string
+	var sweeps, cards []string
+	for _, method := range published {
+		cards = append(cards, onCard+method)
+	}
 	for _, name := range presets.Names() {
 		if isSweep(name) {
 			sweeps = append(sweeps, name)
@@ -45,6 +48,8 @@ func groups() []struct {
 	}{
 		{"Methods", "One method each. [Where their values come from](#where-the-values-come-from) is below.", methods},
 		{"Rewards", "One [part of the reward](rewards.md) each.", rewards},
+		{"On a card", "Each method of the first table with Qwen2.5-0.5B for a card of 80 GB, `" + onCard + "NAME`. " +
+			"These have the settings that their authors published; the others have those of the starter's preset. None has run.", cards},
 		{"Other runs", "Tasks, pretrained models, sizes and tests.", runs},
 		{"Sweeps", "Tables and figures of [the paper](results/paper.md), and others: see [sweeps](sweeps.md).", sweeps},
 	}
@@ -135,7 +140,8 @@ func TestPage(t *testing.T) {
 		want += fmt.Sprintf("\n## %s\n\n%s\n\n| preset | it |\n|---|---|\n%s", g.title, g.about, described(t, g.names))
 		count += len(g.names)
 	}
-	require.Equal(t, len(presets.Names()), count, "each in one section")
+	count += len(onCards) - len(published)
+	require.Equal(t, len(presets.Names()), count, "each in one section, but for those on a card that are written from another's")
 	want += "\n## Where the values come from\n\nThe values are read from the presets, in their order; – is left out, and [spec.md](spec.md) has its default. \"Here\" says how the preset " +
 		"differs, and why.\n\n" +
 		"| preset | field | value | source | here |\n|---|---|---|---|---|\n" + sources(t)
