@@ -18,45 +18,47 @@ import (
 
 var update = flag.Bool("update", false, "write the files that the pages show whole anew")
 
-// whole finds a sentence that ends with a file's name and the file shown after it.
-var whole = regexp.MustCompile("(?s)A whole one,\\s`([^`]+)`:\n\n```go\n(.*?)```\n")
+// patterns are the files that the page for contributors gives as patterns, each with what makes it one.
+var patterns = map[string]string{
+	"../model/methods/drmas/dr_mas.go":   "var Entry = credit.Algorithm{",
+	"../model/net/losses/cispo.go":       "add(terms.Surrogate, ",
+	"../model/selection/top_fraction.go": "= Method{",
+}
 
-// The page for contributors shows whole files, as they are compiled.
-func TestContributingShowsFiles(t *testing.T) {
-	methodstest.Needs(t, "dr_mas")
-	const page = "contributing.md"
-	text := read(t, page)
-	if *update {
-		text = whole.ReplaceAllStringFunc(text, func(shown string) string {
-			m := whole.FindStringSubmatch(shown)
-			return strings.Replace(shown, m[2], read(t, filepath.Join("..", m[1])), 1)
-		})
-		require.NoError(t, os.WriteFile(page, []byte(text), 0o644))
+// sourceFile finds files of the repository by their paths from its root.
+var sourceFile = regexp.MustCompile("`((?:activities|docs|envs|infra|model|workers|workflows)/[A-Za-z0-9_/.-]+\\.[a-z]+)`")
+
+// The page for contributors leads to whole files that are what it says, and names files that exist. Capitals in a path stand
+// for other names.
+func TestContributingNamesFiles(t *testing.T) {
+	methodstest.NeedsAll(t)
+	text := read(t, "contributing.md")
+	for file, declares := range patterns {
+		require.Contains(t, text, "("+file+")")
+		require.Contains(t, read(t, file), declares, file)
 	}
-	shown := whole.FindAllStringSubmatch(text, -1)
-	require.Len(t, shown, 3, "an algorithm, a term of the loss and a selection method")
-	for _, m := range shown {
-		require.Equal(t, read(t, filepath.Join("..", m[1])), m[2], "go test ./docs -update writes %s anew", m[1])
+	found := sourceFile.FindAllStringSubmatch(text, -1)
+	require.Greater(t, len(found), 25)
+	for _, m := range found {
+		if !strings.ContainsAny(m[1], "ABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+			require.FileExists(t, filepath.Join("..", m[1]))
+		}
 	}
 }
 
-// The page about a program of one's own shows the example.
-func TestOwnProgramShowsTheExample(t *testing.T) {
-	const page = "own-program.md"
-	text := read(t, page)
-	shown := whole.FindAllStringSubmatch(text, -1)
-	require.Len(t, shown, 1)
-	source := read(t, filepath.Join("..", shown[0][1]))
-	if *update {
-		require.NoError(t, os.WriteFile(page, []byte(strings.Replace(text, shown[0][2], source, 1)), 0o644))
-		return
-	}
-	require.Equal(t, source, shown[0][2], "go test ./docs -update writes it anew")
+// The page about a program of one's own links to the example, and shows its main function.
+func TestOwnProgramLinksTheExample(t *testing.T) {
+	const example = "../workers/program/example/main.go"
+	text := read(t, "own-program.md")
+	require.Contains(t, text, "]("+example+")")
+	block := regexp.MustCompile("(?s)```go\n(.*?)```\n").FindStringSubmatch(text)
+	require.NotNil(t, block)
+	require.Contains(t, read(t, example), block[1])
 }
 
 // excerpts are the files of the page's other Go blocks.
 var excerpts = []string{
-	"activities/steps/steps.go", "workflows/iteration/iteration.go", "workflows/iteration/learn.go",
+	"activities/steps/steps.go", "workflows/iteration/iteration.go",
 }
 
 // The page's code of a step is in these files.
@@ -70,32 +72,49 @@ func TestContributingShowsTheStep(t *testing.T) {
 	}
 }
 
-// ownFiles are the Python files that the page about environments of one's own shows, in its
-// order.
-var ownFiles = []string{
-	"own/lights.py", "own/guess.py", "own/bare.py", "own/frozen_lake.py", "own/minigrid_walk.py", "own/reasoning.py", "own/text_world.py", "own/judge.py",
-	"own/grounded.py", "own/world.py",
+// shownFiles are the files of folder own that pages show whole.
+var shownFiles = []struct{ page, file string }{
+	{"tutorial.md", "own/lights.py"}, {"tutorial.md", "own/lights.json"}, {"own-environments.md", "own/guess.py"}, {"environments.md", "own/words.txt"},
 }
 
-// The page about environments of one's own shows the files under test.
-func TestOwnEnvironmentsShowsTheFiles(t *testing.T) {
-	const page = "own-environments.md"
-	block := regexp.MustCompile("(?s)```python\n(.*?)```\n")
-	text := read(t, page)
-	shown := block.FindAllStringSubmatch(text, -1)
-	require.Len(t, shown, len(ownFiles))
-	for i, file := range ownFiles {
-		if *update {
-			text = strings.Replace(text, shown[i][0], "```python\n"+read(t, file)+"```\n", 1)
-			continue
+// The files that the pages show are those under test. With -update the pages get them anew.
+func TestPagesShowTheFiles(t *testing.T) {
+	languages := map[string]string{".py": "python", ".json": "json", ".txt": ""}
+	for _, s := range shownFiles {
+		text, source := read(t, s.page), read(t, s.file)
+		fence := "```" + languages[filepath.Ext(s.file)] + "\n"
+		if *update && fence != "```\n" {
+			block := regexp.MustCompile("(?s)" + fence + ".*?```\n").FindString(text)
+			text = strings.Replace(text, block, fence+source+"```\n", 1)
+			require.NoError(t, os.WriteFile(s.page, []byte(text), 0o644))
 		}
-		require.Equal(t, read(t, file), shown[i][1], "go test ./docs -update writes it anew")
+		require.Contains(t, text, fence+source+"```\n", "go test ./docs -update writes %s anew", s.page)
 	}
-	if *update {
-		require.NoError(t, os.WriteFile(page, []byte(text), 0o644))
+}
+
+// tested are the tests that run the files of folder own.
+var tested = []string{
+	"../envs/agent/players_test.go", "../envs/foreign/stdio/gymnasium_test.go", "../envs/foreign/stdio/judge_test.go", "../envs/foreign/stdio/judgeturns_test.go",
+	"../envs/foreign/stdio/python_test.go", "../envs/foreign/stdio/stdio_test.go", "../envs/templates_test.go", "../workers/agents_python_test.go",
+	"../workers/foreign_test.go",
+}
+
+// Every file of folder own is shown or linked by a page, and run by a test. Links that lead nowhere are found below.
+func TestOwnFilesAreLinkedAndTested(t *testing.T) {
+	files, err := filepath.Glob("own/*")
+	require.NoError(t, err)
+	var text, tests string
+	for _, page := range pages(t) {
+		text += read(t, page)
 	}
-	for _, file := range []string{"own/lights.json", "own/reasoning.json"} {
-		require.Contains(t, text, "```json\n"+read(t, file)+"```\n")
+	for _, test := range tested {
+		tests += read(t, test)
+	}
+	for _, file := range files {
+		if name := filepath.Base(file); name != "own.go" {
+			require.Contains(t, text, "]("+file+")")
+			require.Contains(t, tests, name)
+		}
 	}
 }
 
@@ -167,9 +186,4 @@ func TestGPUsAreNotPromised(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, page, "its XLA is jaxlib "+pin.Version)
 	require.Contains(t, page, `with-cuda]==`+pin.Version)
-}
-
-// The page shows the file of templates that is under test.
-func TestTemplatesAreThePage(t *testing.T) {
-	require.Contains(t, read(t, "environments.md"), "```\n"+read(t, "own/words.txt")+"```\n")
 }

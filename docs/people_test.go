@@ -60,6 +60,20 @@ func llms(t *testing.T) string {
 	return b.String()
 }
 
+// README's table of what to read next leads to each page once; to a generated page once at most.
+func TestReadmeNamesEveryPage(t *testing.T) {
+	_, table, found := strings.Cut(read(t, "../README.md"), "\n## What to read next\n")
+	require.True(t, found)
+	for _, page := range pages(t) {
+		leads := strings.Count(table, "](docs/"+filepath.ToSlash(page)+")")
+		if strings.Contains(read(t, page), "<!-- Generated") {
+			require.LessOrEqual(t, leads, 1, page)
+		} else {
+			require.Equal(t, 1, leads, "what to read next in README.md: %s", page)
+		}
+	}
+}
+
 // marked finds what Markdown makes of a text: links, whose text stays, emphasis, code and comments.
 var marked = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)|\*\*?|<!--.*?-->`)
 

@@ -15,7 +15,7 @@
 //
 // An environment is a folder with a package that implements Environment and
 // Episode and calls Register in its init function, and a line in envs/all.
-// See envs/guess, which docs/environments.md shows whole.
+// See envs/guess, to which docs/environments.md links.
 //
 // # Turns
 //

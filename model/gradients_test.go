@@ -263,6 +263,12 @@ func (d *doubled) awayFromKinks(t *testing.T, base Params, o LossOptions) []batc
 // logProbs are a micro-batch's, [row][token].
 func (d *doubled) logProbs(t *testing.T, params []compute.Buffer, b batch.MicroBatch) [][]float64 {
 	t.Helper()
+	return d.scores(t, params, b, 0)
+}
+
+// scores are a micro-batch's numbers of an output of the forward program, [row][token].
+func (d *doubled) scores(t *testing.T, params []compute.Buffer, b batch.MicroBatch, output int) [][]float64 {
+	t.Helper()
 	packed, err := d.p.Scorer.pack(b)
 	require.NoError(t, err)
 	d.p.device.run.Lock()
@@ -273,7 +279,7 @@ func (d *doubled) logProbs(t *testing.T, params []compute.Buffer, b batch.MicroB
 	_, out := d.score(t, params, ids)
 	defer free(out)
 	width := d.p.sh.Sequence
-	flat := get(t, out[0], d.p.sh.MicroBatch*width)
+	flat := get(t, out[output], d.p.sh.MicroBatch*width)
 	rows := make([][]float64, len(b.IDs))
 	for r := range rows {
 		rows[r] = append([]float64{0}, flat[r*width:(r+1)*width-1]...)

@@ -27,6 +27,7 @@ type head struct {
 	weight  *graph.Node // [V, d]
 	legal   *graph.Node // [V] wide: 0, or −Inf for ids the tokenizer lacks
 	inverse *graph.Node // scalar, 1 / temperature
+	squares bool        // score computes sums of squares too
 }
 
 // products computes the logits of h [n, d] before temperature, wide [n, V].
@@ -51,12 +52,12 @@ func (hd head) oneHot(target *graph.Node) *graph.Node {
 	return graph.Equal(ids, graph.BroadcastToShape(graph.Reshape(target, n, 1), shape))
 }
 
-// score computes log p(target), the entropy in nats and the logarithm of the softmax's
-// denominator, each [n], from the final hidden states x [n, d] before their norm and the
-// ids that follow them, target. products are those of its only chunk, of the last one if there
-// are several.
-func (hd head) score(x, norm, target *graph.Node) (logProb, entropy, logSum, products *graph.Node) {
-	var lps, ents, sums []*graph.Node
+// score computes log p(target), the entropy in nats, the logarithm of the softmax's
+// denominator and, with squares, Σp² of the softmax, each [n], from the final hidden states x
+// [n, d] before their norm and the ids that follow them, target. products are those of its only
+// chunk, of the last one if there are several.
+func (hd head) score(x, norm, target *graph.Node) (scores []*graph.Node, products *graph.Node) {
+	var lps, ents, sums, squares []*graph.Node
 	for _, c := range hd.t.chunks(x.Shape().Dimensions[0]) {
 		part := graph.Slice(x, graph.AxisRange(c[0], c[1]))
 		if len(lps) > 0 {
@@ -69,8 +70,15 @@ func (hd head) score(x, norm, target *graph.Node) (logProb, entropy, logSum, pro
 		lps = append(lps, d.logProb(graph.ReduceSum(graph.Where(hot, l, scalar(l, 0)), -1)))
 		ents = append(ents, d.entropy())
 		sums = append(sums, d.logSum())
+		if hd.squares {
+			squares = append(squares, d.sumSquares())
+		}
 	}
-	return join(lps), join(ents), join(sums), products
+	scores = []*graph.Node{join(lps), join(ents), join(sums)}
+	if hd.squares {
+		scores = append(scores, join(squares))
+	}
+	return scores, products
 }
 
 // pull is the backward pass of score. From the derivatives of the loss by log p(target) and by

@@ -60,6 +60,7 @@ type adapterGolden struct {
 	Without  [][]float64           `json:"logprobs_base"`
 	With     [][]float64           `json:"logprobs"`
 	Merged   [][]float64           `json:"logprobs_merged"`
+	Exact    [][]float64           `json:"logprobs_float64"` // PEFT's in float64; not in all goldens
 	Loss     float64               `json:"loss"`
 	Grads    map[string][2]float64 `json:"grad_norm_and_first"`
 	base, of *Folder
@@ -118,6 +119,28 @@ func TestGoldenAdapters(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Log-probs with adapters are as far from PEFT's in float64 as PEFT's own in float32 are: what differs between the two is rounding.
+func TestGoldenAdaptersInFloat64(t *testing.T) {
+	compared := 0
+	for name, g := range adapterGoldens(t) {
+		if g.Exact == nil {
+			continue
+		}
+		lp, _, err := LogProbs(bg, testDevice(t), g.of.First().On(g.base.First()), g.IDs)
+		require.NoError(t, err)
+		ours, theirs, n := 0.0, 0.0, 0.0
+		for i, row := range g.Exact {
+			for j, exact := range row {
+				ours, theirs, n = ours+math.Abs(float64(lp[i][j])-exact), theirs+math.Abs(g.With[i][j]-exact), n+1
+			}
+		}
+		t.Logf("%s: mean distance from float64 %.3g, PEFT's %.3g", name, ours/n, theirs/n)
+		require.Less(t, ours, 1.25*theirs, name)
+		compared++
+	}
+	require.Equal(t, 2, compared)
 }
 
 func TestGoldenAdapterGradients(t *testing.T) {

@@ -88,8 +88,8 @@ func checkShapes(c Config, legal []bool, sh Shapes) error {
 	default:
 		return bad("compute dtype %q, must be float32 or bfloat16", sh.ComputeDtype)
 	}
-	if c.ValueHead && (sh.GenerateRows != 0 || sh.Loss != (LossOptions{Value: sh.Loss.Value}) || legal != nil) {
-		return bad("a critic neither generates nor has legal ids or a policy's loss")
+	if c.ValueHead && (sh.GenerateRows != 0 || sh.Loss != (LossOptions{Value: sh.Loss.Value}) || legal != nil || sh.SumSquares) {
+		return bad("a critic neither generates nor has legal ids, distributions or a policy's loss")
 	}
 	if !c.ValueHead && sh.Loss.Value != "" {
 		return bad("a policy has no critic's loss")
@@ -161,7 +161,9 @@ func (s *Scorer) prepare() {
 	case s.c.ValueHead:
 		s.add(kindForward, s.microBatchKey(), s.buildValues)
 	default:
-		s.add(kindForward, s.microBatchKey(), s.buildForward)
+		key := s.microBatchKey()
+		key.squares = s.sh.SumSquares
+		s.add(kindForward, key, s.buildForward)
 	}
 }
 

@@ -64,6 +64,12 @@ func (d distribution) entropy() *graph.Node {
 	return graph.Add(d.log(), graph.Div(mean, d.sum))
 }
 
+// sumSquares is Σp² of the probabilities, [R]: the chance that two draws are the same id. The maximum is for what entropy says.
+func (d distribution) sumSquares() *graph.Node {
+	sum := graph.ReduceSum(notNegative(graph.ReduceSum(notNegative(graph.Mul(d.e, d.e)), -1)), -1)
+	return graph.Div(sum, graph.Mul(d.sum, d.sum))
+}
+
 // sample draws a token for each row of logits [R, V] by inverting the distribution
 // function at u [R], or selects the likeliest token if greedy, a bool scalar, is true. It
 // returns the tokens [R] int32, their log-probs [R] and the entropies [R].

@@ -10,13 +10,15 @@ import (
 type scored struct {
 	ids, inverse compute.Buffer // inverse is nil for a critic, which has no temperature
 	// scores are the policy's log-probs, entropies and log-sums, or the critic's values,
-	// each [MicroBatch·Sequence] float32. saved are the rest of the program's outputs.
-	scores, saved []compute.Buffer
+	// each [MicroBatch·Sequence] float32. squares, with Shapes.SumSquares, are one more, which no
+	// other program reads. saved are the rest of the program's outputs.
+	scores, squares, saved []compute.Buffer
 }
 
 func (f *scored) free() {
 	free([]compute.Buffer{f.ids, f.inverse})
 	free(f.scores)
+	free(f.squares)
 	free(f.saved)
 }
 
@@ -56,10 +58,13 @@ func (s *Scorer) forward(st *State, ids []int32, temperature float32) (f *scored
 	}
 	n := s.scoreCount()
 	f.scores, f.saved = out[:n], out[n:]
+	if s.sh.SumSquares {
+		f.squares, f.saved = f.saved[:1], f.saved[1:]
+	}
 	return f, nil
 }
 
-// scoreCount is how many scores the forward program gives.
+// scoreCount is how many scores the forward program gives, without the sums of squares.
 func (s *Scorer) scoreCount() int {
 	if s.c.ValueHead {
 		return 1
@@ -69,16 +74,16 @@ func (s *Scorer) scoreCount() int {
 
 // buildForward is the policy's forward program. Its inputs are the parameters, ids [b, T],
 // rotary tables, legal ids and the inverse temperature; its outputs are log-probs,
-// entropies and log-sums of the tokens that follow, [b·T], and what is saved for the backward
-// program.
+// entropies, log-sums and, with Shapes.SumSquares, sums of squares of the tokens that follow,
+// [b·T], and what is saved for the backward program.
 func (s *Scorer) buildForward(in *inputs) []*graph.Node {
 	w := s.net.weights(in)
 	b := s.batchInputs(in)
 	saved := s.layers(w, b)
-	hd := head{t: s.net, weight: w.head, legal: b.legal, inverse: b.inverse}
-	lp, ent, sum, products := hd.score(saved.last, w.norm, b.target)
+	hd := head{t: s.net, weight: w.head, legal: b.legal, inverse: b.inverse, squares: s.sh.SumSquares}
+	scores, products := hd.score(saved.last, w.norm, b.target)
 	saved.logits = products
-	return append([]*graph.Node{lp, ent, sum}, s.savedOutputs(saved)...)
+	return append(scores, s.savedOutputs(saved)...)
 }
 
 // layers computes the embedding and all layers.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/reprise-rl/reprise/model/batch"
 )
@@ -26,6 +27,9 @@ func (s *Scorer) Score(ctx context.Context, st *State, b batch.MicroBatch, tempe
 // Scores are what Score returns for a micro-batch.
 type Scores struct {
 	LogProbs, Entropies [][]float32 // [rows][width]
+	// SumSquares, with Shapes.SumSquares, are Σp² of the distributions that the ids were drawn from: the chance
+	// that a second draw is the same id. They are at the same places, and 0 where the others are.
+	SumSquares [][]float32
 }
 
 // ScoreAll is Score for several micro-batches, which are dealt to the devices. The context is
@@ -41,13 +45,16 @@ func (s *Scorer) ScoreAll(ctx context.Context, st *State, batches []batch.MicroB
 	out := make([]Scores, len(got))
 	for i, of := range got {
 		out[i] = Scores{LogProbs: of[0], Entropies: of[1]}
+		if s.sh.SumSquares {
+			out[i].SumSquares = of[2]
+		}
 	}
 	return out, nil
 }
 
-// scores runs the forward program on micro-batches and returns its first count outputs,
-// [micro-batch][output][row][token]. critic reports whether the programs must be a critic's or a
-// policy's.
+// scores runs the forward program on micro-batches and returns its first count scores and the sums of
+// squares, if it has them: [micro-batch][output][row][token]. critic reports whether the programs must be
+// a critic's or a policy's.
 func (s *Scorer) scores(
 	ctx context.Context, st *State, batches []batch.MicroBatch, critic bool, temperature float32, count int,
 ) ([][][][]float32, error) {
@@ -85,7 +92,7 @@ func (s *Scorer) scores(
 				return err
 			}
 			defer f.free()
-			for _, buffer := range f.scores[:count] {
+			for _, buffer := range slices.Concat(f.scores[:count], f.squares) {
 				v, err := download[float32](buffer, s.sh.MicroBatch*s.sh.Sequence*s.perToken())
 				if err != nil {
 					return err

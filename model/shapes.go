@@ -48,6 +48,8 @@ type Shapes struct {
 	Keep bool
 	// Exact computes attention so that the sampler's log-probs and entropies are the scorer's, to the bit, on a CPU.
 	Exact bool
+	// SumSquares has Score give Σp² of each distribution too (Scores.SumSquares).
+	SumSquares bool
 	// Sharded prepares what adds up the gradients of shards (Gradient.Shard).
 	Sharded bool
 	// Frozen says that the network only scores: no program updates it, and Score's keeps nothing for a backward
@@ -115,6 +117,7 @@ type programKey struct {
 	limits              limits
 	keep, block, exact  bool
 	frozen              bool // the forward program saves nothing
+	squares             bool
 	loss                LossOptions
 	append              AppendShapes
 }

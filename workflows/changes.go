@@ -7,7 +7,7 @@ import "go.temporal.io/sdk/workflow"
 // way. A history that passed the place before the change decides in the old way to its
 // end; the one after its next continue-as-new decides in the new way.
 //
-// Versions of workers (docs/operations.md) do not replace it: they are optional, and a run that is moved to another build has its history
+// Versions of workers (docs/upgrading.md) do not replace it: they are optional, and a run that is moved to another build has its history
 // replayed there.
 //
 // A change needs no entry here if histories from before cannot reach it: for example what

@@ -66,5 +66,5 @@ func (w *Waiting) showPrograms(b *strings.Builder) {
 	for _, p := range w.Programs {
 		fmt.Fprintf(b, "| %s | `%s` | `%s` |\n", p.Name, p.Recorded, p.Present)
 	}
-	b.WriteString("\nStart a worker of the build that began the run, or adopt the present programs (update `adopt-programs`): see docs/operations.md.\n\n")
+	b.WriteString("\nStart a worker of the build that began the run, or adopt the present programs (update `adopt-programs`): see docs/upgrading.md.\n\n")
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -84,6 +85,58 @@ func TestAlgorithmsIterate(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Score gives the sums of squares that the algorithm reads, in pieces the same, and the batch's advantages are what the algorithm
+// makes of the stored table.
+func TestSumsOfSquaresAreScored(t *testing.T) {
+	t.Parallel()
+	edits := []string{
+		`environment.name="` + walkName + `"`, "rollout.turns=2", "rollout.group_size=4", "evaluation.every=0", `rewards=[{"name":"length"}]`,
+		"policy.warm_start.steps=60", "policy.warm_start.rows=8", `credit.algorithm="optimal_token_baseline"`,
+	}
+	r := begun(t, "squares", tinySpec(t, edits...))
+	in := r.iterate(t)
+	scores, err := tables.Get[episode.SquaredScoreRow](t.Context(), r.store, *in.Scores)
+	require.NoError(t, err)
+	rows, err := run.ReadTrajectories(t.Context(), r.store, in.Trajectories, in.Tables.Ref(activities.ComponentsTable))
+	require.NoError(t, err)
+	l := run.NewCreditInput(rows)
+	for i, row := range rows {
+		s := scores[i]
+		require.Equal(t, row.Row, s.Row)
+		require.Len(t, s.SumSquares, row.Sampled())
+		mask, old, squares, at := make([]bool, len(row.IDs)), make([]float64, len(row.IDs)), make([]float64, len(row.IDs)), 0
+		for _, turn := range l.Turns[i] {
+			for place := turn.From; place < turn.To; place++ {
+				mask[place], old[place], squares[place] = true, float64(s.LogProbs[at]), float64(s.SumSquares[at])
+				require.LessOrEqual(t, math.Exp(2*old[place]), squares[place]+1e-6, "of all ids, the one that was sampled too")
+				require.LessOrEqual(t, squares[place], 1+1e-6)
+				at++
+			}
+		}
+		l.Mask, l.Old, l.SumSquares = append(l.Mask, mask), append(l.Old, old), append(l.SumSquares, squares)
+	}
+	l.Tokens, err = credit.TokenRewards(l.Rewards, l.Turns, l.Lengths, credit.AtTurns)
+	require.NoError(t, err)
+	want, _, err := methods.Compute(l.Input, credit.Options{Algorithm: "optimal_token_baseline"})
+	require.NoError(t, err)
+	differ := false
+	for i, row := range r.batch(t, in) {
+		got := row.Columns[batch.Advantages]
+		for place, yes := range l.Mask[i] {
+			if yes {
+				require.Equal(t, float32(want[i][place]), got[place], "row %d, token %d", i, place)
+				differ = differ || got[place] != got[l.Turns[i][0].From]
+			}
+		}
+	}
+	require.True(t, differ, "a baseline at each token")
+
+	cut := begun(t, "squares", tinySpec(t, append(edits, "limits.score_rows=4")...))
+	again := cut.iterate(t)
+	require.Equal(t, in.Scores.Content, again.Scores.Content)
+	require.Equal(t, in.Batch.Digest, again.Batch.Digest)
 }
 
 // hasRoles checks the table of who acted, and that advantages are normalised by role.

@@ -48,6 +48,7 @@ var exactRuns = map[string]struct {
 	"weights":   {edits: []string{`update.mismatch={"regime":"decoupled","weight":"token"}`}, sampler: true, weighted: true},
 	"reference": {edits: []string{`update.kl_in="loss"`, "update.kl_coefficient=0.1"}},
 	"critic":    {edits: []string{`credit.algorithm="gae"`}},
+	"squares":   {edits: []string{`credit.algorithm="optimal_token_baseline"`}},
 }
 
 // Where the run is exact, what the sampler gives is what the training program computes; no row is scored unless something else needs its score.

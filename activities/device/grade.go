@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/tokenizer"
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
 
@@ -65,10 +67,12 @@ func (w *work) grade(ctx context.Context, s store.Store, of activities.Run, ques
 	gen := model.GenerateInput{Stop: ends, Greedy: true}
 	for i, q := range questions {
 		ids, err := w.Tokenizer.EncodeChat([]chat.Message{{Role: "user", Content: q.Text}}, true)
-		if err != nil {
+		rows[i].Question = q.Question
+		if errors.Is(err, tokenizer.ErrRewritten) { // a reply in the question may do that, and ends no run
+			rows[i].Refused = err.Error()
+		} else if err != nil {
 			return nil, fmt.Errorf("encode question %d: %w", i, err)
 		}
-		rows[i].Question = q.Question
 		if len(ids) > shapes.PromptTokens {
 			rows[i].Refused = fmt.Sprintf("it has %d tokens, and the option prompt_tokens is %d", len(ids), shapes.PromptTokens)
 			ids = nil

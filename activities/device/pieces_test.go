@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/workflows/iteration"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // What an iteration makes does not depend on the pieces it was made in: not the tables,
@@ -116,9 +117,9 @@ func TestPiecesThatDoNotFit(t *testing.T) {
 		}
 		return rows
 	}
-	require.NoError(t, scoredBefore(t.Context(), s, []store.Ref{put(scores(3, 5)), put(scores(3, 5))}, scores(3, 5), false))
+	require.NoError(t, scoredBefore(t.Context(), s, []store.Ref{put(scores(3, 5)), put(scores(3, 5))}, scores(3, 5), spec.Credit{}))
 	for _, piece := range [][]episode.ScoreRow{scores(3), scores(3, 4), scores(3, 5, 7)} {
-		require.ErrorIs(t, scoredBefore(t.Context(), s, []store.Ref{put(piece)}, scores(3, 5), false), store.ErrInvalid)
+		require.ErrorIs(t, scoredBefore(t.Context(), s, []store.Ref{put(piece)}, scores(3, 5), spec.Credit{}), store.ErrInvalid)
 	}
 
 	pairs := []pair{{PairRow: episode.PairRow{Prompt: 0}}, {PairRow: episode.PairRow{Prompt: 1}}}

@@ -12,12 +12,14 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/batch"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Score computes the old log-probs and entropies of the selected rows with Update's own
-// graph, micro-batch by micro-batch. If the run has a reference, a critic, a process reward model or a teacher,
-// it computes the reference's log-probs, the critic's values, or the log-probs of the process reward model or of the teacher
-// too. It stores the scores table; of a piece, a table with what the piece scored.
+// graph, micro-batch by micro-batch, and sums of squares where credit reads them. If the run has a
+// reference, a critic, a process reward model or a teacher, it computes the reference's log-probs, the critic's
+// values, or the log-probs of the process reward model or of the teacher too. It stores the scores table; of a piece,
+// a table with what the piece scored.
 func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activities.ScoreResult, err error) {
 	defer run.Edge(ctx, &err, "score iteration %d of run %s", in.Iteration, in.Policy.Run.ID)
 	of := in.Policy.Run
@@ -45,7 +47,7 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 	name := "scores"
 	if piece.more {
 		name = piece.name(name)
-	} else if err := scoredBefore(ctx, d.Store, in.Pieces, table, in.Under != nil); err != nil {
+	} else if err := scoredBefore(ctx, d.Store, in.Pieces, table, w.Train.Credit); err != nil {
 		return activities.ScoreResult{}, err
 	}
 	s, err := w.scorer(ctx, d.Store, of, in.Settings.Rollout.Temperature, in.Reference, in.Under)
@@ -62,7 +64,7 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 		maps.Copy(out.Metrics, run.ExactnessOf(rows, table).Metrics(exact))
 	}
 	dir := store.IterationDir(of.ID, in.Policy.Branch, in.Iteration)
-	if out.Scores, err = run.PutScores(ctx, d.Store, dir, name, table, in.Under != nil); err != nil {
+	if out.Scores, err = run.PutScores(ctx, d.Store, dir, name, table, w.Train.Credit); err != nil {
 		return activities.ScoreResult{}, err
 	}
 	out.Telemetry = w.telemetry()
@@ -71,11 +73,11 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 
 // scoredBefore fills in what earlier pieces scored. Each has all rows in its table, with
 // the figures of its own tokens: those of a trajectory can be from several pieces.
-func scoredBefore(ctx context.Context, s store.Store, pieces []store.Ref, table []episode.ScoreRow, byTeacher bool) error {
+func scoredBefore(ctx context.Context, s store.Store, pieces []store.Ref, table []episode.ScoreRow, c spec.Credit) error {
 	for i, ref := range pieces {
-		piece, err := run.ReadScores(ctx, s, &ref, byTeacher)
+		piece, err := run.ReadScores(ctx, s, &ref, fmt.Sprintf("piece %d", i+1), c)
 		if err != nil {
-			return fmt.Errorf("piece %d: %w", i+1, err)
+			return err
 		}
 		if len(piece) != len(table) {
 			return fmt.Errorf("piece %d has %d rows, %d are selected: %w", i+1, len(piece), len(table), store.ErrInvalid)
@@ -88,6 +90,7 @@ func scoredBefore(ctx context.Context, s store.Store, pieces []store.Ref, table 
 			to.LogProbs, to.Entropies = append(to.LogProbs, r.LogProbs...), append(to.Entropies, r.Entropies...)
 			to.RefLogProbs, to.Values = append(to.RefLogProbs, r.RefLogProbs...), append(to.Values, r.Values...)
 			to.TeacherLogProbs = append(to.TeacherLogProbs, r.TeacherLogProbs...)
+			to.SumSquares = append(to.SumSquares, r.SumSquares...)
 		}
 	}
 	return nil
@@ -235,6 +238,9 @@ func (f figures) appendTo(to *episode.ScoreRow, p episode.Stretch, i int) {
 		}
 		to.LogProbs = append(to.LogProbs, f.LogProbs[i][t])
 		to.Entropies = append(to.Entropies, f.Entropies[i][t])
+		if f.SumSquares != nil {
+			to.SumSquares = append(to.SumSquares, f.SumSquares[i][t])
+		}
 		if f.reference != nil {
 			to.RefLogProbs = append(to.RefLogProbs, f.reference[i][t])
 		}

@@ -210,11 +210,20 @@ type ScoreRow struct {
 	// before each of them; none in a run without.
 	RefLogProbs []float32 `parquet:"ref_log_probs,list"`
 	Values      []float32 `parquet:"values,list"`
-	// TeacherLogProbs are the teacher's of the same ids, in a TeacherScoreRow's column; nil without a teacher.
+	// SumSquares are Σπ² of the distributions that the ids were sampled from, and TeacherLogProbs the teacher's log-probs of the
+	// same ids; nil unless credit reads them. A table has them as SquaredScoreRow and TeacherScoreRow.
+	SumSquares      []float32 `parquet:"-"`
 	TeacherLogProbs []float32 `parquet:"-"`
 }
 
-// TeacherScoreRow is a ScoreRow in the scores table of a run with a teacher, which has a column more.
+// SquaredScoreRow is a ScoreRow in the scores table of a run whose credit reads sums of squares. The tables of other
+// runs have no such column.
+type SquaredScoreRow struct {
+	ScoreRow
+	SumSquares []float32 `parquet:"sum_squares,list"`
+}
+
+// TeacherScoreRow is the same for a run whose credit reads a teacher's log-probs.
 type TeacherScoreRow struct {
 	ScoreRow
 	TeacherLogProbs []float32 `parquet:"teacher_log_probs,list"`

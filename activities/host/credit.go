@@ -87,7 +87,7 @@ func (h *Host) credit(ctx context.Context, in activities.CreditInput) (activitie
 func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditInput, all []episode.TrajectoryRow,
 	past []credit.StateValue, agents []run.AgentRow, branches []episode.BranchRow) ([]batch.Row, passes, activities.Metrics, error) {
 	var none passes
-	scores, err := run.ReadScores(ctx, h.Store, in.Scores, rc.Train.Teacher != nil)
+	scores, err := run.ReadScores(ctx, h.Store, in.Scores, "scores", rc.Train.Credit)
 	if err != nil {
 		return nil, none, nil, err
 	}

@@ -20,7 +20,7 @@ type passes struct {
 func (h *Host) nextPass(ctx context.Context, in activities.CreditInput, rows []episode.TrajectoryRow, signal *run.TrainingSignal,
 	of *passes) ([]episode.ScoreRow, error) {
 	scores := func(ref store.Ref) ([]episode.ScoreRow, error) {
-		table, err := run.SideTable[episode.ScoreRow](ctx, h.Store, &ref, "scores of a pass")
+		table, err := run.ReadScores(ctx, h.Store, &ref, "scores of a pass", in.Settings.Credit)
 		return run.ScoresOf(rows, table), err
 	}
 	before, err := scores(in.Pass.Before)

@@ -110,7 +110,7 @@ func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activit
 		return activities.SelectResult{}, err
 	}
 	if in.Scores != nil {
-		scores, err := run.ReadScores(ctx, h.Store, in.Scores, rc.Train.Teacher != nil)
+		scores, err := run.ReadScores(ctx, h.Store, in.Scores, "scores", in.Settings.Credit)
 		if err != nil {
 			return activities.SelectResult{}, err
 		}

@@ -124,12 +124,15 @@ func (l *CreditInput) Scored(rows []episode.TrajectoryRow, scores []episode.Scor
 	}
 	for i, s := range scores {
 		n := rows[i].Sampled()
-		if s.Row != rows[i].Row || len(s.LogProbs) != n || len(s.Entropies) != n || reference && len(s.RefLogProbs) != n || c.Second() &&
-			len(s.Values) != n*c.Values() {
+		if s.Row != rows[i].Row || len(s.LogProbs) != n || len(s.Entropies) != n || reference && len(s.RefLogProbs) != n ||
+			c.Second() && len(s.Values) != n*c.Values() || c.ReadsSumSquares() && len(s.SumSquares) != n {
 			return fmt.Errorf("scores of row %d do not fit its trajectory: %w", rows[i].Row, store.ErrInvalid)
 		}
 		l.Old = append(l.Old, l.spread(i, s.LogProbs))
 		l.Entropies = append(l.Entropies, turnMeans(s.Entropies, l.Turns[i]))
+		if c.ReadsSumSquares() {
+			l.SumSquares = append(l.SumSquares, l.spread(i, s.SumSquares))
+		}
 		if reference {
 			l.reference = append(l.reference, l.spread(i, s.RefLogProbs))
 		}

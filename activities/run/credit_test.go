@@ -46,6 +46,7 @@ func scoresOf(rows []episode.TrajectoryRow, values int) (out []episode.ScoreRow)
 		for t := range r.Sampled() {
 			at := float32(r.Row) + float32(t)/8
 			s.LogProbs, s.Entropies, s.RefLogProbs = append(s.LogProbs, -at), append(s.Entropies, at), append(s.RefLogProbs, -2*at)
+			s.SumSquares = append(s.SumSquares, at/32)
 			for v := range values {
 				s.Values = append(s.Values, at+100*float32(v))
 			}
@@ -131,7 +132,7 @@ func TestByTrees(t *testing.T) {
 
 // Scores are put at their tokens, each in its row; a second network's values are as many as it has.
 func TestScored(t *testing.T) {
-	methodstest.Needs(t, "grpo", "gae", "hiper", "istar")
+	methodstest.Needs(t, "grpo", "gae", "hiper", "istar", "optimal_token_baseline")
 	rows := learnt()
 	l := NewCreditInput(rows)
 	require.NoError(t, l.Scored(rows, scoresOf(rows, 0), true, spec.Credit{Algorithm: "grpo"}))
@@ -154,6 +155,14 @@ func TestScored(t *testing.T) {
 	require.NoError(t, l.Scored(rows, scoresOf(rows, 1), false, spec.Credit{Algorithm: "istar"}))
 	require.Equal(t, []float64{0, 11, 11.125, 11.25}, l.PRM[1])
 	require.Nil(t, l.Values)
+	require.Nil(t, l.SumSquares)
+	l = NewCreditInput(rows)
+	require.NoError(t, l.Scored(rows, scoresOf(rows, 0), false, spec.Credit{Algorithm: "optimal_token_baseline"}))
+	require.Equal(t, []float64{0, 11. / 32, 11.125 / 32, 11.25 / 32}, l.SumSquares[1])
+	require.Equal(t, []float64{0, -11, -11.125, -11.25}, l.Old[1])
+	few := scoresOf(rows, 0)
+	few[1].SumSquares = few[1].SumSquares[:2]
+	require.ErrorIs(t, l.Scored(rows, few, false, spec.Credit{Algorithm: "optimal_token_baseline"}), store.ErrInvalid)
 
 	for name, change := range map[string]func(scores []episode.ScoreRow) []episode.ScoreRow{
 		"fewer rows":      func(s []episode.ScoreRow) []episode.ScoreRow { return s[:3] },

@@ -234,6 +234,7 @@ func (rc *Context) Shapes(s *Task, turn int) model.Shapes {
 		ComputeDtype: rc.Train.Policy.ComputeDtype,
 		Exact:        rc.Train.Policy.Exact,
 		Keep:         u.Keeps(),
+		SumSquares:   rc.Train.Credit.ReadsSumSquares(),
 		Sharded:      u.Shards > 1,
 		Loss:         u.Terms(rc.Training.Turns),
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/model/search"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -170,6 +171,10 @@ func TestShapes(t *testing.T) {
 		Exact: true, Sharded: true, Loss: rc.Train.Update.Terms(3),
 	}
 	require.Equal(t, want, rc.Shapes(rc.Training, 1))
+	was := rc.Train.Credit.Algorithm
+	rc.Train.Credit.Algorithm = "optimal_token_baseline"
+	require.Equal(t, methodstest.There("optimal_token_baseline"), rc.Shapes(rc.Training, 1).SumSquares)
+	rc.Train.Credit.Algorithm = was
 	want.PromptTokens = 230
 	require.Equal(t, want, rc.Shapes(rc.Training, 3))
 	rc.Train.Rollout.PassRows = 6

@@ -1,5 +1,5 @@
-// Package own has the examples of environments that docs/own-environments.md shows, for programs
-// that run them.
+// Package own has the examples of environments that the pages show and link to, for programs that run
+// them.
 package own
 
 import _ "embed"

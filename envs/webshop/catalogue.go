@@ -100,7 +100,7 @@ func (p *Product) document() string {
 	if len(p.Bullets) > 0 {
 		bullet = p.Bullets[0]
 	}
-	return strings.ToLower(strings.Join([]string{p.Title, p.Description, bullet, strings.Join(axes, ", and ")}, " "))
+	return lowered(strings.Join([]string{p.Title, p.Description, bullet, strings.Join(axes, ", and ")}, " "))
 }
 
 // tag is the price as pages show it.

@@ -23,12 +23,12 @@ func color(text string) string {
 }
 
 // pairColor is the colour that an axis or its value is, as a whole. Without one it is both
-// texts together: so the words of either match.
+// texts together, as Python shows a pair: so the words of either match.
 func pairColor(axis, value string) string {
 	for _, name := range colors {
 		if axis == name || value == name {
 			return name
 		}
 	}
-	return axis + " " + value
+	return visible(axis) + " " + visible(value)
 }

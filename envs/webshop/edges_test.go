@@ -176,7 +176,7 @@ func TestTextsThatJustFit(t *testing.T) {
 		require.Equal(t, c.cut, cut, "%d bytes", c.most)
 	}
 	for text, want := range map[string]string{
-		"": `""`, "a b": `"a b"`, "\"\\\n\r\t\b\f": `"\"\\\n\r\t\b\f"`, "\x1f~\x7f\u0080": `"\u001f~` + "\x7f" + `\u0080"`,
+		"": `""`, "a b": `"a b"`, "\"\\\n\r\t\b\f": `"\"\\\n\r\t\b\f"`, "\x1f~\x7f\u0080": `"\u001f~\u007f\u0080"`,
 		"é😀": `"\u00e9\ud83d\ude00"`,
 	} {
 		require.Equal(t, want, pythonText(text), "%q", text)
@@ -292,13 +292,11 @@ func TestPagesOfAProduct(t *testing.T) {
 			want = slices.Insert(want, 5, "attributes")
 			shown += " [SEP] Attributes"
 		}
-		require.Equal(t, want, names(), "a value of the name of a button takes its place")
+		require.Equal(t, want, names(), "a value of the name of a button has its place")
 		got, cut := e.session.render()
 		require.Equal(t, shown+" [SEP] Buy Now", got)
 		require.False(t, cut)
 		require.NotContains(t, e.Choices(), "click[a[b]")
-		require.True(t, e.session.act("click[reviews]"), "chooses")
-		require.Equal(t, []Choice{{"size", "reviews"}}, e.session.chosen)
 		require.True(t, e.session.act("click[small]"))
 		require.Equal(t, []Choice{{"size", "small"}}, e.session.chosen, "one of an axis")
 		for name, texts := range map[string]string{
@@ -332,6 +330,93 @@ func TestPagesOfAProduct(t *testing.T) {
 		e.session.page = donePage
 		require.False(t, e.session.act("search[lamp]"))
 		require.Nil(t, e.session.buttons())
+	}
+}
+
+// In rich pages bullets and attributes have a blank before them, as the templates write them.
+func TestBlanksBeforeTexts(t *testing.T) {
+	shop := newCatalogue([]Product{{ASIN: "A", Prices: []float64{1}, Bullets: []string{"one", ""}, Attributes: []string{"soft", ""}, Section: "all"}})
+	for shown, want := range map[page]string{featuresPage: " one\n \n", attributesPage: " soft\n \nall\n"} {
+		s := newSession(shop, &Goal{Instruction: "buy"}, form{rich: true})
+		s.page, s.item = shown, 0
+		got, _ := s.render()
+		require.Equal(t, "Instruction:\nbuy\n[button] Back to Search [button_]\n[button] < Prev [button_]\n"+want, got)
+	}
+}
+
+// Texts that are white space alone, as BeautifulSoup and the original's observation leave them: of a line's end nothing,
+// of others a blank.
+func TestTextsOfWhiteSpace(t *testing.T) {
+	for description, want := range map[string]string{
+		"": "", " ": " \n", "\n": "", " \n ": "", "\t\r\n": "", "\t\r": " \n", "\f": " \n", "\v": "\v\n", "\u00a0": "\u00a0\n", " a\n": " a\n\n",
+	} {
+		for _, rich := range []bool{true, false} {
+			s := newSession(newCatalogue([]Product{{ASIN: "A", Prices: []float64{1}, Description: description}}), &Goal{Instruction: "buy"}, form{rich: rich})
+			s.page, s.item = descriptionPage, 0
+			got, _ := s.render()
+			if rich {
+				require.Equal(t, "Instruction:\nbuy\n[button] Back to Search [button_]\n[button] < Prev [button_]\n"+want, got, "%q", description)
+				continue
+			}
+			line := "Instruction: [SEP] buy [SEP] Back to Search [SEP] < Prev"
+			if want != "" {
+				line += " [SEP] " + strings.TrimSpace(want)
+			}
+			require.Equal(t, line, got, "%q", description)
+		}
+	}
+}
+
+// What looks chosen in rich pages: the original looks for the value in quotes in the page's address, which has the search,
+// its blanks as plus signs, and the choices.
+func TestWhatLooksChosen(t *testing.T) {
+	values := []string{"red", "dark red", "a+b", "size", "5\"", "é"}
+	shop := newCatalogue([]Product{{ASIN: "A", Title: "lamp", Prices: []float64{1}, Axes: []Axis{{"size", values}}}})
+	for _, c := range []struct {
+		search, click string
+		chosen        []string
+	}{
+		{"lamp", "", nil}, {"lamp", "dark red", []string{"size", "dark red"}}, {"lamp", "5\"", []string{"size"}}, {"lamp", "é", []string{"size"}},
+		{`lamp "red"`, "", []string{"red"}}, {`lamp "dark red"`, "", nil}, {`lamp "a b"`, "", []string{"a+b"}}, {`lamp "size"`, "", []string{"size"}},
+		{`lamp "red"`, "dark red", []string{"size", "dark red", "red"}}, {"lamp 'red'", "", nil}, {`lamp "é"`, "", []string{"é"}},
+	} {
+		s := newSession(shop, &Goal{Instruction: "buy"}, form{rich: true, results: 10})
+		s.act("search[" + c.search + "]")
+		s.act("click[a]")
+		s.act("click[" + c.click + "]")
+		shown, _ := s.render()
+		before, _, _ := strings.Cut(shown, "Instruction:")
+		want := ""
+		for _, value := range c.chosen {
+			want += "You have clicked " + value + ".\n"
+			require.Contains(t, shown, "  [clicked button] "+value+" [clicked button_]\n", "%v", c)
+		}
+		require.Equal(t, want, before, "%v", c)
+		require.Equal(t, len(values)-len(c.chosen), strings.Count(shown, "  [button] "), "%v", c)
+	}
+}
+
+// A value of the name of a button does what the button does, on a page without the button too; next is no button of an
+// item, so it can be chosen. A goal that asks for another of them has no plan.
+func TestValuesNamedAsButtons(t *testing.T) {
+	values := []string{"back to search", "< prev", "next >", "description", "features", "reviews", "attributes", "search", "buy now", "red"}
+	shop := newCatalogue([]Product{{ASIN: "A", Title: "lamp", Prices: []float64{1}, Nouns: []string{"lamp"}, Axes: []Axis{{"style", values}}}})
+	for name, leadsTo := range map[string]page{
+		"back to search": searchPage, "< prev": resultsPage, "next >": itemPage, "description": descriptionPage, "features": featuresPage,
+		"reviews": reviewsPage, "attributes": attributesPage, "search": itemPage, "buy now": donePage, "red": itemPage,
+	} {
+		f := form{results: 10}
+		w := &WebShop{shop: shop, options: Options{Reward: Graded, form: f}}
+		goal := Goal{Attributes: []string{"lamp"}, Options: []Choice{{"style", name}}, Paired: true, Limit: noLimit}
+		e := &episode{shop: w, session: newSession(shop, &goal, f)}
+		e.Step("search[lamp]")
+		e.Step("click[a]")
+		chosen := name == "next >" || name == "red"
+		require.Equal(t, chosen, len(e.Advice(9)) > 0, name)
+		require.Equal(t, name != "search", slices.Contains(e.Choices(), "click["+name+"]"), name)
+		require.Equal(t, name != "search", e.session.act("click["+name+"]"), name)
+		require.Equal(t, leadsTo, e.session.page, name)
+		require.Equal(t, chosen, len(e.session.chosen) == 1, name)
 	}
 }
 

@@ -21,19 +21,9 @@ func readGolden(t *testing.T, file string, into any) {
 // goldenCatalogue loads the golden's shop, with instructions of people or synthetic ones.
 func goldenCatalogue(t *testing.T, human bool) []Product {
 	t.Helper()
-	var files struct {
-		Products, Attributes, Human json.RawMessage
-		Nouns                       json.RawMessage `json:"title_nouns"`
-	}
+	var files shopFiles
 	readGolden(t, "catalogue.json", &files)
-	products, err := readProducts(files.Products)
-	require.NoError(t, err)
-	require.NoError(t, addAttributes(products, files.Attributes))
-	require.NoError(t, addNouns(products, files.Nouns))
-	if human {
-		require.NoError(t, setPeoplesInstructions(products, files.Human))
-	}
-	return products
+	return files.read(t, human)
 }
 
 // goldenGoal is a goal as the original has it.

@@ -48,14 +48,14 @@ func (s *session) render() (shown string, cut bool) {
 	}
 	parts := make([]string, len(texts))
 	for i, t := range texts {
-		parts[i] = strings.TrimSpace(t.content)
+		parts[i] = trimmed(t.content)
 	}
 	return strings.Join(parts, " [SEP] "), cut
 }
 
 // richly is the page with one line a text.
 func (s *session) richly(texts []text) string {
-	clicked, chosen := "", pythonDict(s.chosen)
+	clicked, address := "", s.address()
 	var b strings.Builder
 	for _, t := range texts {
 		switch {
@@ -65,9 +65,9 @@ func (s *session) richly(texts []text) string {
 			fmt.Fprintf(&b, "\n[clicked button] %s [clicked button_]\n", t.content)
 		case t.kind == productText:
 			fmt.Fprintf(&b, "\n[button] %s [button_]\n", t.content)
-		case t.kind == valueText && strings.Contains(chosen, `"`+t.content+`"`):
+		case t.kind == valueText && strings.Contains(address, `"`+t.content+`"`):
 			// So WebShop finds out what is chosen: values with quotes or letters outside
-			// of ASCII never look chosen.
+			// of ASCII never look chosen, those that a search has in quotes always do.
 			fmt.Fprintf(&b, "  [clicked button] %s [clicked button_]\n", t.content)
 			clicked = "You have clicked " + t.content + ".\n" + clicked
 		case t.kind == valueText:
@@ -79,11 +79,19 @@ func (s *session) richly(texts []text) string {
 	return clicked + b.String()
 }
 
+// address is what the original's address of an item's page has after the visit's name; "" for other pages.
+func (s *session) address() string {
+	if s.page != itemPage {
+		return ""
+	}
+	return fmt.Sprintf("%s/%s/%d/%s", s.shop.Products[s.item].ASIN, strings.Join(s.keywords, "+"), s.number, pythonDict(s.chosen))
+}
+
 // texts are the page's texts in their order, empty ones left out, and whether one is cut.
 func (s *session) texts() (texts []text, cut bool) {
 	add := func(kind textKind, contents ...string) {
 		for _, content := range contents {
-			if content != "" {
+			if content = parsed(content); content != "" {
 				texts = append(texts, text{kind: kind, content: content})
 			}
 		}
@@ -151,10 +159,24 @@ func (s *session) texts() (texts []text, cut bool) {
 			add(plainText, " "+bullet)
 		}
 	case attributesPage:
-		add(plainText, p.Attributes...)
+		for _, attribute := range p.Attributes {
+			add(plainText, " "+attribute)
+		}
 		add(plainText, p.Section, p.Query, p.Category)
 	}
 	return texts, cut
+}
+
+// parsed is what the original's parser of HTML leaves of a text: of one that is white space alone a blank, or nothing if it
+// has a line's end.
+func parsed(content string) string {
+	switch {
+	case strings.Trim(content, " \n\t\f\r") != "":
+		return content
+	case strings.Contains(content, "\n") || content == "":
+		return ""
+	}
+	return " "
 }
 
 // shownAxes are the axes with as many of their values as fit into so many bytes; each axis
@@ -221,7 +243,7 @@ func pythonText(content string) string {
 			b.WriteByte(`"\nrtbf`[at])
 			continue
 		}
-		if r >= ' ' && r < 0x7f || r == 0x7f {
+		if r >= ' ' && r < 0x7f {
 			b.WriteRune(r)
 			continue
 		}

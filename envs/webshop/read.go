@@ -246,9 +246,9 @@ func readProducts(content []byte) ([]Product, error) {
 func (raw *rawProduct) product() (Product, *FileError) {
 	p := Product{
 		ASIN: raw.ASIN, Title: raw.Name, Description: raw.Description, Bullets: raw.Bullets, Section: raw.Section,
-		Query: strings.TrimSpace(strings.ToLower(raw.Query)), Category: raw.Category,
+		Query: trimmed(lowered(raw.Query)), Category: raw.Category,
 	}
-	if !clickable(strings.ToLower(p.ASIN)) {
+	if !clickable(lowered(p.ASIN)) {
 		return p, &FileError{Field: "asin", Found: shown(p.ASIN), Want: unclickable}
 	}
 	for _, text := range []struct {
@@ -298,12 +298,12 @@ func (raw *rawProduct) axes(p *Product) *FileError {
 		if len(values) > MaxParts {
 			return &FileError{Field: place, Want: fmt.Sprintf("at most %d values", MaxParts)}
 		}
-		a := Axis{Name: strings.ToLower(m.key)}
+		a := Axis{Name: lowered(m.key)}
 		for _, v := range values {
 			if v.Value == nil || len(*v.Value) > MaxValue {
 				return &FileError{Field: place, Want: fmt.Sprintf("values of at most %d bytes", MaxValue)}
 			}
-			value := strings.ToLower(strings.ReplaceAll(strings.TrimSpace(*v.Value), "/", " | "))
+			value := lowered(strings.ReplaceAll(trimmed(*v.Value), "/", " | "))
 			if value != "" && !clickable(value) {
 				return &FileError{Field: place, Found: shown(value), Want: unclickable}
 			}

@@ -123,7 +123,7 @@ func sameCategory(a, b *Product) bool {
 func breadcrumbs(category string) []string {
 	crumbs := strings.Split(category, "›")
 	for i, crumb := range crumbs {
-		crumbs[i] = strings.TrimSpace(crumb)
+		crumbs[i] = trimmed(crumb)
 	}
 	return crumbs
 }
@@ -135,9 +135,9 @@ func hasAttribute(p *Product, attribute string) bool {
 			return true
 		}
 	}
-	return strings.Contains(strings.ToLower(p.Title), attribute) ||
-		strings.Contains(strings.ToLower(strings.Join(p.Bullets, " ")), attribute) ||
-		strings.Contains(strings.ToLower(p.Description), attribute)
+	return strings.Contains(lowered(p.Title), attribute) ||
+		strings.Contains(lowered(strings.Join(p.Bullets, " ")), attribute) ||
+		strings.Contains(lowered(p.Description), attribute)
 }
 
 // isChosen says whether a chosen value is about the option's, whatever the axis.

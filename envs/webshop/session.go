@@ -90,6 +90,13 @@ var kindsOfPage = map[buttonKind]page{
 	toDescription: descriptionPage, toFeatures: featuresPage, toReviews: reviewsPage, toAttributes: attributesPage,
 }
 
+// kindsOfNames are the buttons' names that an item's value may have too. A click of such a value does what the button of
+// that name does, even where the page has no such button, because the original goes by the name.
+var kindsOfNames = map[string]buttonKind{
+	"search": toNothing, "back to search": toSearch, "< prev": toPrevious, "description": toDescription, "features": toFeatures,
+	"reviews": toReviews, "attributes": toAttributes, "buy now": toBuy,
+}
+
 // buttons are what can be clicked, in their order. Of two with one name the later one is
 // clicked, in the place of the first.
 func (s *session) buttons() []button {
@@ -115,7 +122,7 @@ func (s *session) buttons() []button {
 	case resultsPage:
 		add(button{name: "next >", kind: toNext})
 		for _, product := range s.listed() {
-			add(button{name: strings.ToLower(s.shop.Products[product].ASIN), kind: toProduct, product: product})
+			add(button{name: lowered(s.shop.Products[product].ASIN), kind: toProduct, product: product})
 		}
 	case itemPage:
 		add(button{name: "description", kind: toDescription})
@@ -127,7 +134,11 @@ func (s *session) buttons() []button {
 		add(button{name: "buy now", kind: toBuy})
 		for _, axis := range s.shop.Products[s.item].Axes {
 			for _, value := range axis.Values {
-				add(button{name: value, kind: toChoose, choice: Choice{Axis: axis.Name, Value: value}})
+				kind, named := kindsOfNames[value]
+				if !named {
+					kind = toChoose
+				}
+				add(button{name: value, kind: kind, choice: Choice{Axis: axis.Name, Value: value}})
 			}
 		}
 	}
@@ -148,7 +159,7 @@ func parseAction(action string) (name, argument string, ok bool) {
 	end := strings.LastIndexByte(line, ']')
 	for begin := strings.LastIndexByte(line, '['); begin > 0; begin = strings.LastIndexByte(line[:begin], '[') {
 		if end >= begin+2 {
-			return line[:begin], strings.ToLower(line[begin+1 : end]), true
+			return line[:begin], lowered(line[begin+1 : end]), true
 		}
 	}
 	return "", "", false

@@ -175,7 +175,7 @@ func canonicalText(text string) string {
 	if isCanonical(text) {
 		return text
 	}
-	return strings.Join(strings.Fields(strings.ToLower(strings.ToValidUTF8(text, "\uFFFD"))), " ")
+	return strings.Join(strings.Fields(lowered(strings.ToValidUTF8(text, "\uFFFD"))), " ")
 }
 
 // isCanonical says of most texts that are canonical that they are: of those in ASCII.

@@ -14,7 +14,7 @@ import (
 )
 
 // runs are the presets that start a run, and methods those among them that show one
-// method each: docs/algorithms.md says where their values come from.
+// method each: sources.tsv says where their values come from.
 var (
 	runs    = []string{"bandit-demo", "bandit-p10", "chaos", "chaos-devices", "chaos-turns", "code-starter", "dr-mas", "rae", "frozenlake-learn", "llama-grpo", "lookup-starter", "qwen3-grpo", "size-0.5b", "size-0.5b-lora", "smoke", "smol-bandit", "smol-bandit-lora", "smol-frozenlake", "smol-lookup", "sokoban-learn", "webshop-starpo-s-0.5b", "webshop-starpo-s-3b", "webshop-starter"}
 	methods = []string{
@@ -24,7 +24,7 @@ var (
 		"tis", "tis-turn", "tis-sequence", "icepop", "mis", "mis-geometric", "opsm", "bypass", "lag",
 		"gdpo", "empg", "blockwise", "turn-returns", "gfpo", "pyvision", "tsr", "tsr-best-of-n", "tree-grpo", "deep-grpo",
 		"star", "successes", "demonstrations", "growing-turns", "score", "seeupo", "istar", "agent-prm", "hiper", "checklist",
-		"opo", "maxrl", "dppo-kl", "gmpo", "sampo", "echo",
+		"opo", "maxrl", "optimal-token-baseline", "dppo-kl", "gmpo", "sampo", "echo",
 	}
 	// rewards are presets in which a part of the reward changes what is learned: docs/rewards.md
 	// has what each learned.

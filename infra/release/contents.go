@@ -81,9 +81,11 @@ func contents(ctx context.Context, s sources, programs []program, pin plugin.Pin
 	return entries, sorted(entries)
 }
 
-// tracked are the pages of the repository: README, CHANGELOG, LICENSE, and docs with its pictures.
+// tracked are the pages of the repository (README, CHANGELOG, LICENSE, and docs with its pictures), the examples that they show, and the
+// Python package that those import.
 func tracked(ctx context.Context, root string) ([]entry, error) {
-	list := exec.CommandContext(ctx, "git", "ls-files", "-z", "README.md", "CHANGELOG.md", "LICENSE", "docs/*.md", "docs/*.svg")
+	list := exec.CommandContext(ctx, "git", "ls-files", "-z", "README.md", "CHANGELOG.md", "LICENSE", "docs/*.md", "docs/*.svg", "docs/own/*.py",
+		"docs/own/*.json", "docs/own/*.txt", "envs/foreign/python/*")
 	list.Dir = root
 	text, err := list.Output()
 	if err != nil {

@@ -85,7 +85,8 @@ done
 
 mkdir -p "$prefix/lib" "$prefix/bin"
 work=$(mktemp -d "$prefix/lib/.reprise.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+# What is replaced comes back, if the installation ends before the new one is there.
+trap '[ -e "$home" ] || [ ! -e "$work/old" ] || mv "$work/old" "$home"; rm -rf "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 

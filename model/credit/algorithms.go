@@ -10,7 +10,7 @@ type Algorithm struct {
 	Also []string
 	// By completes "rewards become advantages by …".
 	By string
-	// Formula and Paper describe the algorithm in docs/algorithms.md; File is the
+	// Formula and Paper describe the algorithm in docs/methods.md; File is the
 	// file that has it, below model/methods.
 	Formula, Paper, File string
 	// Critic says that it reads Input.Values: the run trains a critic.
@@ -44,6 +44,8 @@ type Algorithm struct {
 	// ReadsParts says that it reads Input.Parts, and ReadsEntropies that it reads
 	// Input.Entropies.
 	ReadsParts, ReadsEntropies bool
+	// ReadsSumSquares says that it reads Input.SumSquares, which a run's Score gives only then, and Input.Old.
+	ReadsSumSquares bool
 	// ReadsCriteria says that it reads Input.Criteria: a reward with criteria by turn.
 	ReadsCriteria bool
 	// ReadsTeacher says that it reads Input.Teacher and Input.Old: a frozen model scores the rows too.
@@ -79,13 +81,17 @@ type Input struct {
 	Values  [][]float64 // [rows][tokens], the critic's; nil without one
 	PRM     [][]float64 // [rows][tokens], the log-probs of the process reward model; nil without one
 	Old     [][]float64 // [rows][tokens], the log-probs of the policy that Score saw
-	Teacher [][]float64 // [rows][tokens], the log-probs of the teacher; nil unless ReadsTeacher
-	Groups  []int       // [rows], the group of each
-	Keys    [][]string  // [rows][turns], the state when each turn began
-	Actions [][]string  // [rows][turns], what each turn did, without its reasoning
-	Agents  [][]string  // [rows][turns], the role whose turn it was; nil unless ByRole
-	Trees   []int       // [rows], the tree of each, told apart within a group only
-	Starts  []string    // [rows], the initial state
+	// Teacher are the log-probs of the teacher, [rows][tokens]; nil unless ReadsTeacher.
+	Teacher [][]float64
+	// SumSquares are Σπ² of the distributions that the tokens were sampled from, [rows][tokens]; nil unless ReadsSumSquares.
+	SumSquares [][]float64
+
+	Groups  []int      // [rows], the group of each
+	Keys    [][]string // [rows][turns], the state when each turn began
+	Actions [][]string // [rows][turns], what each turn did, without its reasoning
+	Agents  [][]string // [rows][turns], the role whose turn it was; nil unless ByRole
+	Trees   []int      // [rows], the tree of each, told apart within a group only
+	Starts  []string   // [rows], the initial state
 
 	Successes []bool // [rows], which succeeded
 

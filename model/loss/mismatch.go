@@ -36,6 +36,11 @@ const maxLogWeight = 20
 // is truncated importance sampling; with the same bounds as a mask it is IcePop; a mask
 // without weights is MIS (verl's rollout_corr_helper, TRL's vllm_importance_sampling; docs of
 // both name the papers). The weights are not differentiated.
+//
+// A dropped token stays in the divisor of the mean, as in TRL, so that a batch with many of them makes a smaller
+// step; verl takes it out of the mask, and so out of entropy and distance too. A row is a row of the update: where
+// each turn is one (rollout.context_turns), W by row is W by turn. verl's rejection by k2 and k3, and KPop, are
+// not here.
 type Mismatch struct {
 	// Weight is NoWeight, TokenWeight, TurnWeight or SequenceWeight.
 	Weight Unit

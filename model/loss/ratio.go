@@ -12,6 +12,8 @@ const (
 	SequenceRatio Ratio = "sequence"
 	// TurnRatio compares turns: every token of a turn has the ratio exp(mean over the
 	// turn's sampled tokens of log π_new − log π_old), which is GSPO's for a turn (the
-	// ratio of Turn-PPO, arXiv 2512.17008, and of updates turn by turn, arXiv 2602.06554).
+	// ratio of Turn-PPO, arXiv 2512.17008, and of updates turn by turn, arXiv 2602.06554). Each token's
+	// derivative is its turn's ratio, as in GSPO-token: that of the loss if the tokens of a turn have one advantage
+	// and one weight.
 	TurnRatio Ratio = "turn"
 )

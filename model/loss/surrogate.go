@@ -18,7 +18,7 @@ const (
 	// DPPOTV is −sg(min(ρ, cap))·A·log π at tokens with π − π_old ≤ high if A > 0, and
 	// ≥ −low otherwise; the others have no loss (arXiv 2602.04879, binary total variation;
 	// verl: dppo_tv). The bounds are on probabilities, so a rare token whose ratio is large
-	// is still learned from.
+	// is still learned from. prime-rl's default loss masks so, with bounds of 0.2, and adds 1e-3·(log ρ)².
 	DPPOTV Surrogate = "dppo_tv"
 	// DPPOKL is DPPOTV with another bound (arXiv 2602.04879, binary KL; verl: dppo_kl). With k the divergence of
 	// two coins, q = π_old and p = π,

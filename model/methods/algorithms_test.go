@@ -95,11 +95,16 @@ func TestAlgorithmsReadWhatTheTableSays(t *testing.T) {
 			if a.Preferences == nil {
 				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.PRM = nil }))
 			}
-			if a.Preferences == nil && !a.ReadsTeacher {
+			if a.Preferences == nil && !a.ReadsSumSquares && !a.ReadsTeacher {
 				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.Old = nil }))
 			}
 			if !a.ReadsTeacher {
 				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.Teacher = nil }))
+			}
+			if !a.ReadsSumSquares {
+				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.SumSquares = nil }))
+			} else {
+				require.NotEqual(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.SumSquares[0][in.Turns[0][0].From] = 1 }))
 			}
 			if !a.BySubgoals {
 				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.Subgoals, in.Invalid = nil, nil }))

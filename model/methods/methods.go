@@ -24,6 +24,7 @@ import (
 	"github.com/reprise-rl/reprise/model/methods/istar"
 	"github.com/reprise-rl/reprise/model/methods/maxrl"
 	"github.com/reprise-rl/reprise/model/methods/opo"
+	"github.com/reprise-rl/reprise/model/methods/otb"
 	"github.com/reprise-rl/reprise/model/methods/pivots"
 	"github.com/reprise-rl/reprise/model/methods/rae"
 	"github.com/reprise-rl/reprise/model/methods/reinforce"
@@ -62,6 +63,7 @@ var Algorithms = []credit.Algorithm{
 	maxrl.Entry,
 	rae.Entry,
 	distill.Entry,
+	otb.Entry,
 }
 
 // Searches are all ways in which a rollout searches, in the order in which the spec lists them.

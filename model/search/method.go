@@ -15,6 +15,8 @@ type Method struct {
 	Name string
 	// Source and Doc are what the spec's page says of it, in the text of all searches.
 	Source, Doc string
+	// Is says how it plays, in a text of its own, and File has it, below model/methods: docs/methods.md shows both.
+	Is, File string
 	// Options are the fields of a spec that it reads beside those that every spec has.
 	Options []option.Option
 	// Rules are those between its options and other fields.

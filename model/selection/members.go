@@ -33,7 +33,7 @@ var MemberMetrics = []MemberMetric{
 type MemberMetric struct {
 	// Name is the value of selection.member_metric in a spec.
 	Name string
-	// Is and Source describe it in docs/algorithms.md.
+	// Is and Source describe it in docs/methods.md.
 	Is, Source string
 	// score is of a member's return, its length in sampled tokens and the group's mean return.
 	score func(reward, length, mean float64) float64

@@ -20,7 +20,7 @@ type Method struct {
 	Name string
 	// Also are names by which others call it, in small letters, with _ for -.
 	Also []string
-	// Kept and Source describe the method in docs/algorithms.md; File is the file of
+	// Kept and Source describe the method in docs/methods.md; File is the file of
 	// this package that has it.
 	Kept, Source, File string
 	// Value is the field of a spec's selection section that Options.Value is: "keep",

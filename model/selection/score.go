@@ -33,7 +33,7 @@ var rewardStd = Metric{
 type Metric struct {
 	// Name is the value of selection.metric in a spec.
 	Name string
-	// Is and Source describe it in docs/algorithms.md.
+	// Is and Source describe it in docs/methods.md.
 	Is, Source string
 	// Deviation says that it is the members' sample standard deviation and not their
 	// mean: a group of one has none.

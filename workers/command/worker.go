@@ -41,7 +41,7 @@ and gives the device up: the run resumes elsewhere at once.
 
 With --deployment and --build the roles workflow and host are a version of a deployment
 (Temporal's Worker Versioning): runs stay on the build on which they began until they are
-moved. docs/operations.md says how to roll out a build, and back.
+moved. docs/upgrading.md says how to roll out a build, and back.
 
 If the device cannot be used in the process that computes any more, that one exits.
 With --one-process the worker does, for systemd or Kubernetes to start it again:
@@ -111,8 +111,9 @@ With --one-process the worker does, for systemd or Kubernetes to start it again:
 	return cmd
 }
 
-// leaseHeartbeat is the silence after which a lease is lost, by default: the shortest of 1, 2, 3, 5 and 10 s in which no lease was lost
-// on a machine with five times as much to do as it could, or in a restart of the server (docs/results/benchmarks.md, bench --part heartbeats).
+// leaseHeartbeat is the silence after which a lease is lost, by default: the shortest of 1, 2, 3, 5 and 10 s in which no lease was
+// lost on a machine with five times as much to do as it could, or in a restart of the server (reprise-lab bench --part heartbeats;
+// docs/results/benchmarks.md).
 const leaseHeartbeat = 3 * time.Second
 
 // leaseSilence is the silence after which a lease is lost, by its flag. Where that is not given, --session-heartbeat holds (0), if that

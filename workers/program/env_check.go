@@ -66,7 +66,7 @@ and from another process. A judge may answer otherwise each time, as a language 
 --spec or --components says which components a run asks for, and --level turn that it asks for a number for each turn.
 
 The processes get PATH, HOME and a few more of this program's environment variables, and
-PYTHONHASHSEED, which differs between the two. docs/own-environments.md has the protocol, and the
+PYTHONHASHSEED, which differs between the two. docs/environment-protocol.md has the protocol, and the
 Python package reprise-env (pip install ./envs/foreign/python), which speaks it.`,
 		Example: `  reprise env check guess --env-process guess=./docs/own/guess.py
   reprise env check guess --env-process guess=./guess.py --options '{"most":20}'

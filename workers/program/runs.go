@@ -32,7 +32,7 @@ left out unless --trials is given. Long ids are shortened; --json has them whole
 numbers are search attributes: where the namespace
 lacks them (reprise doctor), a dash stands for them. Below the list is what those that
 run try again, with attempt and last error. With --build it says on which version of the
-workers each one runs, as DEPLOYMENT:BUILD (docs/operations.md), "unversioned", or a dash
+workers each one runs, as DEPLOYMENT:BUILD (docs/upgrading.md), "unversioned", or a dash
 before a worker has decided anything.`,
 		Example: `  reprise runs
   reprise runs --query 'RepriseSuccess > 0.5' --limit 0

@@ -58,7 +58,7 @@ answers. Nothing is written.`,
   reprise validate infra/presets/fig7-filter.json --card 80GB
   reprise validate infra/presets/chaos-devices.json --summary --devices 4
   reprise validate docs/devices/qwen2.5-0.5b.json --summary --devices 8 --card h100
-  reprise validate docs/own/guess.json --summary --env-process guess=./docs/own/guess.py
+  reprise validate docs/own/lights.json --summary --env-process lights=./docs/own/lights.py
   reprise validate --evaluate evaluation.json
   echo '{"policy": "bandit-1", "suites": ["bandit-test"]}' | reprise validate --evaluate -`,
 		Args: one("FILE"),

@@ -137,6 +137,12 @@ const dashboard = "../../infra/grafana/reprise.json"
 // tellAll are the series of a worker that has done all that is told of.
 func tellAll(t *testing.T) map[string]float64 {
 	t.Helper()
+	return scrape(t, toldAll(t))
+}
+
+// toldAll are the metrics of a worker to which everything has happened.
+func toldAll(t *testing.T) *Metrics {
+	t.Helper()
 	m := New(Options{Runs: 1})
 	tellDevice(m)
 	do(t, m, iterationOf("r")...)
@@ -146,8 +152,7 @@ func tellAll(t *testing.T) map[string]float64 {
 	}
 	do(t, m, call{"Commit", metrics, activities.CommitResult{}}, call{"Commit", metrics, context.Canceled})
 	workOnce(t, m)
-	return scrape(t, m)
-
+	return m
 }
 
 // TestDashboard: Grafana's file queries nothing that a worker does not export, and every

@@ -87,17 +87,17 @@ func New(o Options) *Metrics {
 	}
 	m := &Metrics{
 		registry: r, sdk: newSDK(), runs: &recent{most: o.Runs}, lease: &recent{most: min(o.Runs, 1)},
-		waiting: gauge("waiting_runs", "Open runs and evaluations that wait for a device, by the fingerprint that they belong to.", "fingerprint"),
+		waiting: gauge("waiting_runs", "Open runs and evaluations that wait for a device, by the fingerprint that they belong to: unknown before the first commit.", "fingerprint"),
 		open:    gauge("open_runs", "Open runs and evaluations: paused by themselves, waiting for a device, resting (paused by a person, or until a time), or going.", "state"),
-		workers: gauge("device_workers", "Device workers that serve the fingerprint of an open run, as the server has seen them within minutes.", "fingerprint"),
+		workers: gauge("device_workers", "Device workers that serve the fingerprint of an open run. The server forgets one some 5 minutes after it is gone.", "fingerprint"),
 		device:  gauge("device_info", "1 for the fingerprint of this process's device.", "fingerprint"),
 		leased:  gauge("lease_info", "1 for the run that held this process's device last.", "run"),
 		running: gauge("running", "Activities of a step that run now.", "step"),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "reprise", Name: "step_seconds", Help: "What an activity's own work took, by step, where it succeeded.", Buckets: stepBuckets,
 		}, []string{"step"}),
-		parts:     counter("step_part_seconds_total", "Parts of a step: waiting for the device (beside step_seconds), compiling, taking programs from the cache, and loading (within).", "step", "part"),
-		tokens:    counter("tokens_total", "Tokens generated, evaluated, scored, trained on or taught.", "kind"),
+		parts:     counter("step_part_seconds_total", "Parts of a step: wait for the device (beside step_seconds); compile with the self-test, cached (programs taken from the cache) and load (within).", "step", "part"),
+		tokens:    counter("tokens_total", "Tokens by kind: generated, trained, scored, evaluated, taught (in a warm start), graded (replies of a run that judges itself).", "kind"),
 		rate:      gauge("tokens_per_second", "Tokens per second of the newest activity of the kind.", "kind"),
 		retries:   counter("retries_total", "Activities begun that were not the first attempt.", "step"),
 		failures:  counter("failures_total", "Attempts that failed, by the kind of error.", "step", "kind"),
@@ -107,11 +107,11 @@ func New(o Options) *Metrics {
 		branch:    gauge("branch", "Branch of the newest committed iteration; more than before is a rollback.", "run"),
 		success:   gauge("evaluation_success_ratio", "Success of the newest evaluation.", "run", "suite"),
 	}
-	m.devices = counter("lost_devices_total", "Devices that runs lost, as seen where workflows decide.").WithLabelValues()
+	m.devices = counter("lost_devices_total", "Devices that runs lost, or that were silent, as seen where workflows decide.").WithLabelValues()
 	m.leases = counter("leases_ended_total", "Leases of devices that ended, by how: given back, drained, lost, refused, silent.", "end")
 	m.rebuilt = counter("recomputed_updates_total", "Updates applied again to rebuild a policy, or begun again after some of their pieces were lost.").WithLabelValues()
 	m.committed = counter("iterations_total", "Iterations committed here.").WithLabelValues()
-	m.rewritten = counter("rewritten_objects_total", "Objects that were damaged in the bucket, that no manifest names, and that were written again.").WithLabelValues()
+	m.rewritten = counter("rewritten_objects_total", "Objects that were damaged in the bucket, that no manifest names, and that were written again; the log says which.").WithLabelValues()
 	for _, f := range figures {
 		m.figures[f.metric] = gauge(f.name, f.help+" Manifests call it "+f.metric+".", "run")
 	}
@@ -141,12 +141,12 @@ func (m *Metrics) Rewritten() { m.rewritten.Inc() }
 func (m *Metrics) Device(fingerprint string, built func() model.Built, busy func() []time.Duration) {
 	for k := range busy() {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Namespace: "reprise", Name: "device_busy_seconds_total", Help: "Time for which each of the worker's devices has worked.",
+			Namespace: "reprise", Name: "device_busy_seconds_total", Help: "Time for which each of the worker's devices has worked; its rate is the device's busy share.",
 			ConstLabels: prometheus.Labels{"device": strconv.Itoa(k)},
 		}, func() float64 { return busy()[k].Seconds() }))
 	}
 	m.device.WithLabelValues(fingerprint).Set(1)
-	const programs = "Programs that the device has made ready, by where they came from."
+	const programs = "Programs that the device has made ready, by where they came from: the compiler, the cache (this worker's folder) or the bucket."
 	for _, c := range []struct {
 		name, help, from string
 		of               func(model.Built) int
@@ -154,8 +154,8 @@ func (m *Metrics) Device(fingerprint string, built func() model.Built, busy func
 		{"programs_total", programs, "compiler", func(b model.Built) int { return b.Compiled }},
 		{"programs_total", programs, "cache", func(b model.Built) int { return b.Loaded - b.Fetched }},
 		{"programs_total", programs, "bucket", func(b model.Built) int { return b.Fetched }},
-		{"program_cache_faults_total", "Programs whose file in the cache could not be used or written.", "", func(b model.Built) int { return b.CacheFaults }},
-		{"program_cache_unsigned_total", "What the bucket had in place of a program or a record without a valid signature; none of it was loaded.", "",
+		{"program_cache_faults_total", "Programs whose file in the cache was damaged, could not be loaded or could not be written, and failures of the bucket that shares them; the log says which.", "", func(b model.Built) int { return b.CacheFaults }},
+		{"program_cache_unsigned_total", "What the bucket had in place of a program or a record without a valid signature; none of it was loaded, and the log says which.", "",
 			func(b model.Built) int { return b.Unsigned }},
 	} {
 		o := prometheus.CounterOpts{Namespace: "reprise", Name: c.name, Help: c.help}

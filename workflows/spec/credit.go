@@ -52,6 +52,10 @@ func (c Credit) ReadsOpen() bool {
 // ReadsCriteria reports whether the algorithm reads criteria by turn, which only some rewards have.
 func (c Credit) ReadsCriteria() bool { return c.algorithm().ReadsCriteria }
 
+// ReadsSumSquares reports whether the algorithm reads the sum of the squared probabilities of each token's distribution, so
+// that rows are scored by the programs that give it.
+func (c Credit) ReadsSumSquares() bool { return c.algorithm().ReadsSumSquares }
+
 // Promises reports whether the critic learns chances of success.
 func (c Credit) Promises() bool { return c.algorithm().Promises }
 

@@ -157,7 +157,7 @@ func described() []*rule {
 			doc: "Texts that end a turn. A turn ends with the first sampled token at which the text of the turn's sampled tokens has one of them; that token is kept whole, even if its text goes on, and nothing after it is kept. The turn then counts as finished, not as cut by the length limit, and the token that closes a message follows unsampled. An empty array turns it off: turns end with the model's own tokens, or at `rollout.max_new_tokens`."},
 
 		{path: "rewards", typ: typeObjects, elements: rewardRules, most: maxRewards, source: fromOurs + ", none",
-			doc: "Parts of the reward beside the environment's own. Selection and credit read the weighted sum of all; `reward/mean`, success and the detectors of collapse stay on the environment's own. docs/rewards.md lists the modules."},
+			doc: "Parts of the reward beside the environment's own. Selection and credit read the weighted sum of all; `reward/mean`, success and the detectors of collapse stay on the environment's own. docs/modules.md lists the modules."},
 
 		{path: "selection.method", typ: typeString, value: "top_fraction", enum: selections(anyMethod), knob: true, source: fromPaper,
 			doc: "Which groups an update learns from: " + waysOfSelection() + ". G is the number of groups; s is a group's score by `selection.metric`."},
@@ -247,7 +247,7 @@ func described() []*rule {
 			doc: "Bounds by turn, instead of clip_low and clip_high: the first object is for turn 1, the last one also for all turns that follow."},
 		{path: "update.dual_clip", typ: typeNumber, starter: 0.0, loaded: 3.0, span: span{low: 1, high: 1000, openLow: true, zero: "off"}, source: fromVerl + " (clip_ratio_c)",
 			doc: "If the advantage A of a token is negative, its loss is at most −dual_clip × A."},
-		{path: "update.surrogate", typ: typeString, enum: terms.Names(terms.Surrogate), source: fromPaper + ", clip; the others: docs/algorithms.md",
+		{path: "update.surrogate", typ: typeString, enum: terms.Names(terms.Surrogate), source: fromPaper + ", clip; the others: docs/methods.md",
 			doc: surrogatesDoc()},
 		{path: "update.mismatch.regime", typ: typeString, enum: []string{Decoupled, Bypass}, source: fromVerl + " (rollout_correction)",
 			doc: "How rows count that another policy sampled (`freshness`), or a program of other rounding. decoupled: stale rows are scored again when the update begins, the ratio compares with that, and each token has the weight w = π_old/π_rollout. bypass: the sampler's log-probs are the old ones, so the ratio has w in it. Left out: old log-probs are those of the policy that rolled out, without weights."},

@@ -90,6 +90,7 @@ A run starts from one JSON object, the input of the Train workflow. The smallest
 
 Everything else has a default. ` + "`reprise validate FILE`" + ` checks a spec: it prints all problems, or the spec with its
 defaults and the numbers that follow from it. The Resolve activity makes the same check at the start of a run.
+[A whole spec](whole-spec.md) shows all fields with their defaults in one block.
 
 The document is read strictly. Keys are case-sensitive; unknown keys, duplicate keys and null are refused; integers are
 written as integers; and nothing may follow the object. The document has at most 1 MiB and 32 levels. All problems are

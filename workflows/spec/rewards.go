@@ -16,7 +16,7 @@ const maxRewards = 16
 // rewardRules are the fields of a reward, in the order of its type.
 var rewardRules = []*rule{
 	{path: "name", typ: typeString, required: true, text: func(string) string { return "" }, textAllowed: "the name of a module", source: fromOurs,
-		doc: "The module; docs/rewards.md lists them. Each at most once."},
+		doc: "The module; docs/modules.md lists them. Each at most once."},
 	{path: "weight", typ: typeNumber, value: 1.0, span: between(-1e6, 1e6), source: fromOurs,
 		doc: "What its values are multiplied by before they are added to the environment's rewards."},
 	{path: "options", typ: typeOptions, source: fromOurs, doc: "Its options."},

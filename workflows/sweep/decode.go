@@ -168,7 +168,7 @@ func (r *reader) metrics(n strict.Node) []string {
 		}
 		seen[name] = true
 		if hint := strict.DidYouMean(name, knownMetrics); ok && hint != "" && !strings.Contains(name, "/") {
-			r.add(at, found(item), "a metric's name (docs/metrics.md)", hint)
+			r.add(at, found(item), "a metric's name (docs/metric-names.md)", hint)
 		}
 		out = append(out, name)
 	}

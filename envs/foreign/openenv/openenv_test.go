@@ -221,7 +221,7 @@ func TestOptions(t *testing.T) {
 		require.ErrorIs(t, err, foreign.ErrAnswer, options)
 		require.ErrorContains(t, err, want)
 	}
-	page, err := os.ReadFile("../../../docs/own-environments.md")
+	page, err := os.ReadFile("../../../docs/environment-protocol.md")
 	require.NoError(t, err)
 	described, _ := envs.ReadOptions(nil, (&Options{}).declare)
 	for _, o := range described {

@@ -272,7 +272,7 @@ func TestCheckFindsWhatIsPlanted(t *testing.T) {
 	require.Empty(t, check(t, open(t, standin.None, Config{}), open(t, standin.None, Config{})))
 }
 
-// The examples of docs/own-environments.md, with the package and without it, pass the check and survive kills.
+// The examples of docs/own, with the package and without it, pass the check and survive kills.
 func TestPythonExamples(t *testing.T) {
 	for _, file := range []string{"guess.py", "bare.py"} {
 		t.Run(file, func(t *testing.T) { pythonExample(t, file) })

@@ -135,6 +135,15 @@ _ -2 _ -1 _ -1
 -1 _ -2 -2
 _
 _ -2 _`, notRead)
+	in.SumSquares, _ = Figures(t, `
+_ .25 .5 .75 .25 _ .5 .25 _
+.5 .75 .25 _
+_ .5 _ .25 .75 .25
+_ .5 .25
+_ .25 _ .5 _ .25
+.5 _ .75 .25
+_
+_ .5 _`, notRead)
 	var err error
 	in.Mask, err = credit.Mask(in.Turns, in.Lengths)
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ var (
 		NormalizeByStd: true, Epsilon: 0.1, Floor: 2, Gamma: 0.9, Lambda: 0.8, TurnGamma: 0.95, TurnLambda: 0.7,
 		ValueAt: credit.LastPromptToken, RewardAt: credit.AtTurns, Whiten: true, BaselineRate: 0.5, StepWeight: 0.6, Own: option.Values{
 			"over_turns": true, "beta": 0.5, "segment_lambda": 0.9, "keep_reward": -0.3, "changed_reward": -0.2, "invalid_penalty": 0.1, "bootstrap": true,
-			"entropy_gain": 0.5, "future_gain": 2.0, "clarity": 0.3, "least_holders": 2, "baseline_decay": 0.9,
+			"entropy_gain": 0.5, "future_gain": 2.0, "clarity": 0.3, "least_holders": 2, "baseline_decay": 0.9, "tail_baseline": true,
 		},
 	}
 	OtherOptions = credit.Options{
@@ -113,6 +113,12 @@ func Rollout(t *testing.T, o credit.Options) credit.Input {
 			prm[row], old[row] = append(prm[row], -float64(1+(row+t)%3)), append(old[row], -float64(1+(row*t)%4))
 		}
 	}
+	squares := make([][]float64, len(e.Returns))
+	for row := range squares {
+		for t := range e.Lengths[row] {
+			squares[row] = append(squares[row], float64(2+(row+2*t)%3)/5)
+		}
+	}
 	subgoals, invalid, open := make([][]credit.Subgoal, len(e.Returns)), make([][]bool, len(e.Returns)), make([]bool, len(e.Returns))
 	for row, turns := range e.Turns {
 		open[row] = row%3 == 1
@@ -133,7 +139,7 @@ func Rollout(t *testing.T, o credit.Options) credit.Input {
 	}
 	return credit.Input{
 		Criteria: criteria, CriteriaWeights: []float64{0.5, 0.3, 0.2}, CriteriaAfter: []int{-1, 0, -1},
-		Subgoals: subgoals, Invalid: invalid, Open: open, Successes: successes, Actions: actions, PRM: prm, Old: old, Teacher: slices.Clone(prm),
+		Subgoals: subgoals, Invalid: invalid, Open: open, Successes: successes, Actions: actions, PRM: prm, Old: old, SumSquares: squares, Teacher: slices.Clone(prm),
 		Trees: trees, Branches: branches, Parts: parts, PartWeights: []float64{1, 0.3}, Entropies: entropies,
 		Returns: e.Returns, Rewards: e.Rewards, Tokens: tokens, Values: e.Values, Groups: e.Groups, Keys: e.Keys,
 		Agents: slices.Clone(e.Keys), Starts: e.Starts, Turns: e.Turns, Lengths: e.Lengths, Mask: e.Mask, Past: past,

@@ -65,14 +65,17 @@ var Table = []Term{
 	},
 	{
 		Name: string(loss.Clip), Kind: Surrogate, Paper: "PPO (arXiv 1707.06347)", Doc: "the clipped ratio of PPO", Units: true,
-		Reads: []batch.Column{batch.ClipLow, batch.ClipHigh},
+		Formula: "max(−ρA, −clip(ρ, 1 − low, 1 + high)·A)",
+		Reads:   []batch.Column{batch.ClipLow, batch.ClipHigh},
 	},
 	{
 		Name: string(loss.CISPO), Kind: Surrogate, Paper: "MiniMax-M1 (arXiv 2506.13585)", Doc: "a capped weight that keeps the token's gradient",
 		Note: "reads `update.clip_high` alone", Reads: []batch.Column{batch.ClipHigh},
+		Formula: "−sg(min(ρ, 1 + high))·A·log π",
 	},
 	{
 		Name: string(loss.SAPO), Kind: Surrogate, Paper: "SAPO (arXiv 2511.20347)", Doc: "a smooth gate instead of a clip",
+		Formula: "−A·(4/τ)·σ(τ(ρ − 1))",
 		Knobs: []Knob{
 			{Name: TauPositive, High: 100, Default: 1, Source: "SAPO (arXiv 2511.20347)", Packing: Together,
 				Doc: "The τ of sapo for advantages above 0: the larger, the sooner the gate closes."},
@@ -82,34 +85,57 @@ var Table = []Term{
 	},
 	{
 		Name: string(loss.DPPOTV), Kind: Surrogate, Paper: "DPPO (arXiv 2602.04879)", Doc: "bounds on the difference of probabilities",
-		Note:  "reads `update.clip_low` and `update.clip_high` as bounds of π − π_old",
-		Reads: []batch.Column{batch.ClipLow, batch.ClipHigh},
-		Knobs: []Knob{ratioCap},
+		Note:    "reads `update.clip_low` and `update.clip_high` as bounds of π − π_old",
+		Formula: "−sg(min(ρ, cap))·A·log π while π − π_old is within the bounds, else 0",
+		Reads:   []batch.Column{batch.ClipLow, batch.ClipHigh},
+		Knobs:   []Knob{ratioCap},
 	},
 	{
 		Name: string(loss.DPPOKL), Kind: Surrogate, Paper: "DPPO (arXiv 2602.04879)", Doc: "bounds on a token's binary KL",
-		Note:  "reads them as bounds of that KL, in nats",
-		Reads: []batch.Column{batch.ClipLow, batch.ClipHigh}, Knobs: []Knob{ratioCap},
+		Note:    "reads them as bounds of that KL, in nats",
+		Formula: "the same while the KL of two coins, this token or another, is within the bounds",
+		Reads:   []batch.Column{batch.ClipLow, batch.ClipHigh}, Knobs: []Knob{ratioCap},
 	},
 	{
 		Name: string(loss.GMPO), Kind: Surrogate, Paper: "GMPO (arXiv 2507.20673)", Doc: "the geometric mean of a row's ratios, each clipped",
-		Note:  "reads them as bounds of a token's log ρ",
-		Reads: []batch.Column{batch.ClipLow, batch.ClipHigh},
+		Note:    "reads them as bounds of a token's log ρ",
+		Formula: "−A·exp(mean over the row's tokens of log ρ, each within the bounds)",
+		Reads:   []batch.Column{batch.ClipLow, batch.ClipHigh},
 	},
 	distance(loss.K1, "d"), distance(loss.K2, "½d²"), distance(loss.K3, "exp(−d) + d − 1"), distance(loss.KAbs, "the absolute value of d"),
-	{Name: string(loss.TokenRatio), Kind: Ratio, Paper: "PPO (arXiv 1707.06347)"},
-	{Name: string(loss.TurnRatio), Kind: Ratio, Paper: "Turn-PPO (arXiv 2512.17008)", Units: true, Reads: []batch.Column{batch.Turns}},
-	{Name: string(loss.SequenceRatio), Kind: Ratio, Paper: "GSPO (arXiv 2507.18071)", Units: true},
-	{Name: DualClip, Kind: Guard, Paper: "dual-clip PPO (arXiv 1912.09729)", Units: true, Knobs: []Knob{dualClip}, Metrics: []Metric{{Name: DualClipFraction}}},
+	{Name: string(loss.TokenRatio), Kind: Ratio, Paper: "PPO (arXiv 1707.06347)", Doc: "each token by itself"},
 	{
-		Name: OffPolicy, Kind: Guard, Paper: "OPSM (DeepSeek-V3.2)", Metrics: []Metric{{Name: OffPolicyFraction}},
+		Name: string(loss.TurnRatio), Kind: Ratio, Paper: "Turn-PPO (arXiv 2512.17008)", Doc: "the geometric mean over the tokens of a turn",
+		Units: true, Reads: []batch.Column{batch.Turns},
+	},
+	{
+		Name: string(loss.SequenceRatio), Kind: Ratio, Paper: "GSPO (arXiv 2507.18071)", Doc: "the geometric mean over the tokens of a row",
+		Units: true,
+	},
+	{
+		Name: DualClip, Kind: Guard, Paper: "dual-clip PPO (arXiv 1912.09729)", Doc: "the loss of a token with A < 0 is at most −c·A",
+		Units: true, Knobs: []Knob{dualClip}, Metrics: []Metric{{Name: DualClipFraction}},
+	},
+	// TRL compares with the sampler's log-probs, slime with the scorer's; here π_old is what update.mismatch.regime
+	// makes it. The tokens that are dropped stay in the divisor.
+	{
+		Name: OffPolicy, Kind: Guard, Paper: "OPSM (DeepSeek-V3.2)",
+		Doc:     "no loss where A < 0 in rows from which the policy has moved away",
+		Metrics: []Metric{{Name: OffPolicyFraction}},
 		Knobs: []Knob{{Name: OffPolicyLimit, High: 1000, Source: "DeepSeek-V3.2; TRL", Packing: Together,
 			Doc: "Drops the tokens with a negative advantage of a row, if the mean over the row's tokens of log π_old − log π is above this limit, " +
 				"in nats (OPSM). Leave it out for no such mask."}},
 	},
-	{Name: "supervised", Kind: Imitation, Paper: "ours", Reads: []batch.Column{batch.Supervised}, Metrics: []Metric{{Name: SupervisedLoss}}},
-	{Name: "kl_by_token", Kind: Weighing, Paper: "SCoRe (arXiv 2409.12917)", Reads: []batch.Column{batch.KLCoefficients}},
-	value(Squared, "PPO (arXiv 1707.06347)"), value(Promise, "AgentPRM (arXiv 2502.10325)"),
+	{
+		Name: "supervised", Kind: Imitation, Paper: "ours", Doc: "−log π of supervised tokens, which have no other term",
+		Reads: []batch.Column{batch.Supervised}, Metrics: []Metric{{Name: SupervisedLoss}},
+	},
+	{
+		Name: "kl_by_token", Kind: Weighing, Paper: "SCoRe (arXiv 2409.12917)", Doc: "a coefficient of the distance for each token",
+		Reads: []batch.Column{batch.KLCoefficients},
+	},
+	value(Squared, "PPO (arXiv 1707.06347)", "half the squared error, or that of the clipped value if it is greater"),
+	value(Promise, "AgentPRM (arXiv 2502.10325)", "the cross-entropy of a value that is the logit of a chance"),
 }
 
 // dualClip is a knob of every policy's program.
@@ -128,9 +154,9 @@ func distance(e loss.KLEstimator, doc string) Term {
 }
 
 // value is a loss of critics. All have the same inputs, and one that reads no old values has no clip.
-func value(name, paper string) Term {
+func value(name, paper, doc string) Term {
 	return Term{
-		Name: name, Kind: Value, Paper: paper, Reads: []batch.Column{batch.Returns, batch.OldValues},
+		Name: name, Kind: Value, Paper: paper, Doc: doc, Reads: []batch.Column{batch.Returns, batch.OldValues},
 		Knobs:   []Knob{{Name: ValueClip, High: most, Packing: Always}},
 		Metrics: []Metric{{Name: Loss}, {Name: ValueClipFraction}, {Name: ValueMean}},
 	}

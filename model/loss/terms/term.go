@@ -1,7 +1,7 @@
 // Package terms declares the terms of which losses are made, by name: what each reads, its knobs and what it
 // reports. A name of the table stands in a spec (update.surrogate: "clip"), selects the term of a loss
 // (Selection) and finds its computation in package model/net/losses, where a term is a file. A test there demands
-// that every name has both. How to add one: docs/algorithms.md.
+// that every name has both. How to add one: docs/contributing.md. The page docs/methods.md lists them.
 //
 // Columns, knobs and metrics have names. Their places in the inputs and outputs of programs follow from the
 // order of the table alone.
@@ -43,6 +43,8 @@ type Term struct {
 	Paper string
 	// Doc says what it is in a few words, as the pages of the spec have it, and Note what else it reads there.
 	Doc, Note string
+	// Formula is the loss of a token, of a surrogate; docs/methods.md shows it.
+	Formula string
 	// Reads are the columns that it reads, besides the frame's.
 	Reads []batch.Column
 	// Knobs are the numbers that it reads, and Metrics what it reports.

@@ -16,9 +16,8 @@ func TestTable(t *testing.T) {
 		require.False(t, seen[key], key)
 		seen[key] = true
 		require.NotEmpty(t, term.Paper, key)
-		if term.Kind == Surrogate || term.Kind == Distance {
-			require.NotEmpty(t, term.Doc, key)
-		}
+		require.Equal(t, term.Kind == Frame, term.Doc == "", key)
+		require.Equal(t, term.Kind == Surrogate, term.Formula != "", key)
 		if term.Kind == Guard {
 			require.NotEmpty(t, term.Knobs, "a spec selects %s by its first knob", term.Name)
 			require.NotEmpty(t, term.Metrics, "%s says where it acts", term.Name)

@@ -50,7 +50,9 @@ var Entry = credit.Algorithm{
 // policy learns by DPO from pairs of answers at a state, the one that the model prefers against the
 // other, whatever the size of the difference. Here it learns by the policy gradient of the same Q_φ,
 // for which the paper's objective is written, max E[Q_φ(s, a)] − β·KL(π ‖ π of the stage before),
-// and the division by the deviation makes the size as unimportant.
+// and the division by the deviation makes the size as unimportant. The paper's pairs are answers to one state;
+// here the turns k of a group's rows are compared, whose states may differ, because a rollout has one answer
+// to a state. A search would have several, and is excluded: a turn that rows share would be compared with itself.
 //
 // Errors are of kind ErrNotFinite (a value), ErrRewards or ErrInput.
 func AgentPRM(in credit.Input, o credit.Options) (advantages, targets [][]float64, err error) {

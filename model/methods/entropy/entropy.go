@@ -34,6 +34,8 @@ const (
 // Search branches where the policy has become less certain.
 var Search = search.Method{
 	Name: "entropy", Source: "entropy: ARPO (arXiv 2507.19849)",
+	Is:   "plays `rollout.trees` trajectories, and branches after turns in which the policy had become less certain, until the group has `rollout.group_size`",
+	File: "entropy/entropy.go",
 	Doc: "`entropy` plays `rollout.trees` trajectories, and more until the group has `rollout.group_size`: they begin after turns of " +
 		"those, rather where the policy had become less certain, and from the beginning where too few do.",
 	Options: []option.Option{search.TreesOption, search.BranchesOption, search.OutcomesOption, entropyWeight, probability},

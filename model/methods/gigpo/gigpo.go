@@ -47,7 +47,9 @@ var Entry = credit.Algorithm{
 // may have different budgets (as in the paper, if the text does not show it). There is a
 // floor, and equal returns give exactly 0. In a group of one row A^E is the return, as in
 // GRPO. With OverTurns the mean and F of A^E are over the turns of the group, so that longer
-// trajectories count more: verl-agent's default (compute_mean_std_cross_steps).
+// trajectories count more: verl-agent's default (compute_mean_std_cross_steps). verl-agent's default and its WebShop
+// script have F = 1 (mean_norm), its search and mathematics F = std. It also has enable_similarity: anchors of texts
+// that are similar by 0.95.
 //
 // Errors are of kind ErrRewards or ErrInput.
 func GiGPO(rewards [][]float64, groups []int, keys [][]string, o credit.Options) ([][]float64, error) {

@@ -97,6 +97,9 @@ func learnsSubgoals(in credit.Input, _ credit.Options) [][]bool {
 // with which segments begin, A^l at those of actions and A^c at those that keep or switch. With
 // Whiten each of the three has mean 0 and deviation 1 over the turns of the batch that have tokens for it.
 // Targets are the advantages before that plus the values, each at its place.
+//
+// Differences from the authors' code: tags belong to their span, because a policy writes them; subgoals are
+// compared as texts with single blanks, there as tokens; a turn with Chinese characters is not invalid.
 func bySubgoals(in credit.Input, o credit.Options) (advantages, returns [][]float64, err error) {
 	if len(in.Subgoals) != len(in.Turns) || len(in.Values) != len(in.Turns) || len(in.Rewards) != len(in.Turns) ||
 		len(in.Invalid) != len(in.Turns) {

@@ -47,6 +47,9 @@ var Entry = credit.Algorithm{
 //
 // It reads Returns' rows by Groups and Successes, Turns, PRM and Old. With CodeForm q is the mean of
 // the step rewards, as in the authors' code. Errors are of kind ErrNotFinite or ErrInput.
+//
+// The model makes one step over all rows of an iteration, so that the log-probs of the loss are exactly those of
+// Score; the authors' code makes several, of batches of 64. A step reward is that before the step, as in their code.
 func Prefer(in credit.Input, o credit.Options) (credit.Preferences, error) {
 	if len(in.PRM) != len(in.Turns) || len(in.Old) != len(in.Turns) || len(in.Successes) != len(in.Turns) || len(in.Groups) != len(in.Turns) {
 		return credit.Preferences{}, fmt.Errorf("%w: turns of %d rows, groups of %d, successes of %d, log-probs of %d by the reward model and of %d by the policy",

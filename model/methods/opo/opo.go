@@ -37,7 +37,8 @@ var Entry = credit.Algorithm{
 //
 // As in verl, a group of one row has no baseline. Differences from verl: a group of equal returns gets exactly
 // 0, and a group without any sampled token has no baseline; sums are in float64 in row order. OPO trains exactly
-// on policy, without a distance or an entropy term (verl's page of OPO): so does its preset.
+// on policy, without a distance or an entropy term (verl's page of OPO): so does its preset. verl's optimal token
+// baseline (arXiv 2602.07078) is not here: it reads Σπ² of each token's distribution, which Score does not keep.
 //
 // Errors are of kind ErrRewards or ErrInput.
 func OPO(returns []float64, lengths, groups []int) ([]float64, error) {

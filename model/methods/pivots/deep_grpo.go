@@ -24,7 +24,8 @@ var Entry = credit.Algorithm{
 //
 // rewards, groups and the result are as in GRPO. trees: [rows], told apart within a group only; the
 // branches of a tree are siblings. branch: [rows]. A branch is never divided by a deviation, as in the
-// authors' code. Their optional whitening of each stream is left out. Errors are of kind ErrRewards or
+// authors' code. Their optional whitening of each stream is left out. Their code drops all branches of an
+// iteration with fewer than 128, and has a distance for each stream; here it is one mean over all tokens. Errors are of kind ErrRewards or
 // ErrInput.
 func DeepGRPO(rewards []float64, groups, trees []int, branch []bool, o credit.Options) ([]float64, error) {
 	if len(trees) != len(rewards) || len(branch) != len(rewards) {

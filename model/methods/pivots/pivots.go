@@ -32,6 +32,8 @@ const (
 // Search samples failed trajectories again from a pivot.
 var Search = search.Method{
 	Name: "pivots", Source: "pivots: DEEP-GRPO (arXiv 2602.14169)",
+	Is:   "plays `rollout.trees` trajectories, and from each that fails `rollout.branches` more from one of its turns, the pivot; a fit to earlier branches says which",
+	File: "pivots/pivots.go",
 	Doc: "`pivots` plays `rollout.trees` trajectories, and from each that has no reward above 0 `rollout.branches` more, which all " +
 		"begin after one of its turns: the pivot.",
 	Options: []option.Option{search.TreesOption, search.BranchesOption, search.OutcomesOption, pivotGamma, branchWeight},
@@ -74,8 +76,8 @@ const (
 
 // fork draws where the branches of the failed trajectories of a rollout begin: all those of a
 // trajectory at one of its turns, but the last one, which is as likely as a fit to the pivots before says (DEEP-GRPO,
-// arXiv 2602.14169). A trajectory
-// draws by its member. A trajectory that succeeded, or has one turn, has no branches.
+// arXiv 2602.14169). The pivot after turn k of n is at k/n; the authors branch after segments of 50 tokens of one
+// reply. A trajectory draws by its member. A trajectory that succeeded, or has one turn, has no branches.
 func fork(f search.Forking) ([]episode.ForkRow, error) {
 	t, turns, before := f.Trees, f.Turns, f.Before
 	rows, size := len(turns[0].Generate), t.Leaves()

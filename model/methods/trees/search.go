@@ -20,6 +20,8 @@ const (
 // Search grows trees: trajectories that begin as branches of others (Tree-GRPO, arXiv 2509.21240).
 var Search = search.Method{
 	Name: "tree", Source: "tree: Tree-GRPO (arXiv 2509.21240)",
+	Is:   "plays `rollout.trees` trajectories of a group, then `rollout.expansions` times `rollout.branches` more from each tree, from turns that are drawn",
+	File: "trees/search.go",
 	Doc: "`tree` keeps all: it plays `rollout.trees` trajectories of a group to their end, and then, `rollout.expansions` times, " +
 		"`rollout.branches` more from each of their trees, which begin after turns that are drawn among those that another one follows, and " +
 		"the beginning.",
@@ -34,7 +36,9 @@ var Search = search.Method{
 }
 
 // fork draws where the rows of a wave begin, from 1: each at a place of its own tree, as far as
-// it has grown in turns.
+// it has grown in turns. A place is the tree's beginning or behind a turn that another one follows, each as likely, as
+// in the authors' code; the paper names nodes that are no leaves. A turn that leaves share is learned from once, with
+// the advantage of the row that sampled it; in the authors' code once a leaf.
 func fork(f search.Forking) ([]episode.ForkRow, error) {
 	t, wave, turns := f.Trees, f.Wave, f.Turns
 	rows, size := len(turns[0].Generate), t.Leaves()

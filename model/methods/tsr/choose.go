@@ -12,6 +12,9 @@ import (
 // A group's slots are its searches, one after the other; a search's are its prefixes, and a prefix's
 // its candidates. Those that are kept stay in the order of their slots, so that with one
 // candidate nothing moves. last says that no turn follows; then each that is kept is a trajectory.
+// All slots of a search sample its first turn, where the paper begins with one prefix and its candidates. The
+// paper does not say how often a turn that kept rows share is learned from: here once. For FrozenLake it scores by a
+// heuristic of risk.
 // over reports whether all that are kept have ended.
 func choose(s search.Breadth, slots int, turns []episode.Turn, last bool) (rows []episode.ChoiceRow, over bool, err error) {
 	at := turns[len(turns)-1]

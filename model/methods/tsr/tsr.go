@@ -29,6 +29,8 @@ var (
 // Beam keeps the best prefixes after each turn, by the sum of their rewards.
 var Beam = search.Method{
 	Name: "beam", Source: "TSR (arXiv 2602.11767)",
+	Is:   "keeps the best `rollout.beam` prefixes after each turn, of `rollout.candidates` continuations each, by the sum of their rewards and penalties",
+	File: "tsr/tsr.go",
 	Doc: "Each has `rollout.candidates` slots, or rollout.candidates ^ `rollout.depth` with `lookahead`. `beam` continues " +
 		"`rollout.beam` prefixes by as many candidates each and keeps the best by the sum of their rewards and penalties, turn by turn.",
 	Options: []option.Option{beam, candidates}, Choose: choose,
@@ -57,6 +59,8 @@ var Beam = search.Method{
 // Greedy is Beam with one prefix, as in the method's public code.
 var Greedy = search.Method{
 	Name: "greedy", Doc: "`greedy` keeps one (the \"beam search\" of the method's public code).",
+	Is:      "a beam of one prefix: TSR's public code calls that a beam search",
+	File:    "tsr/tsr.go",
 	Options: []option.Option{candidates}, Choose: choose,
 	Breadth: func(v option.Values) search.Breadth { return search.Breadth{Width: 1, Candidates: candidates.Int(v)} },
 }
@@ -64,6 +68,8 @@ var Greedy = search.Method{
 // Lookahead takes the turn from which the best can be reached in the next turns.
 var Lookahead = search.Method{
 	Name: "lookahead",
+	Is:   "plays every sequence of candidates of `rollout.depth` turns, takes the first turn of the best, and goes on from there (TSR)",
+	File: "tsr/lookahead.go",
 	Doc: "`lookahead` plays every sequence of candidates of `rollout.depth` turns, takes the first turn of the best, and goes on from " +
 		"there.",
 	Options: []option.Option{candidates, depth}, Choose: choose,
@@ -85,6 +91,8 @@ var Lookahead = search.Method{
 // BestOfN keeps the best of whole trajectories.
 var BestOfN = search.Method{
 	Name: "best_of_n", Doc: "`best_of_n` plays all to their end and keeps the best. For these the environment must leave nothing to chance.",
+	Is:      "plays `rollout.candidates` trajectories to their end and keeps the one with the highest return (TSR)",
+	File:    "tsr/choose.go",
 	Options: []option.Option{candidates}, Choose: choose,
 	Breadth: func(v option.Values) search.Breadth {
 		return search.Breadth{Width: 1, Candidates: candidates.Int(v), Whole: true}

@@ -111,6 +111,7 @@ func (r *rollout) addRead() {
 	r.Old = r.logProbs
 	for row, length := range r.Lengths {
 		r.three = append(r.three, normal(numbers, 3*length))
+		r.SumSquares = append(r.SumSquares, normal(numbers, length))
 		r.PRM, r.Successes = append(r.PRM, normal(numbers, length)), append(r.Successes, row%2 == 0)
 		r.Actions = append(r.Actions, r.Keys[(row+1)%len(r.Keys)])
 		r.Teacher = append(r.Teacher, r.PRM[row])

@@ -90,6 +90,8 @@ func TestFill(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
+	about["a"], about["b"] = "A.", "B."
+	t.Cleanup(func() { delete(about, "a"); delete(about, "b") })
 	rows := []Figure{row("a", "0.26"), row("b", "1")}
 	check := func(texts ...string) []string {
 		var pages []Page
@@ -100,10 +102,9 @@ func TestCheck(t *testing.T) {
 	}
 	both := "Both: " + marked("a", "0.26") + " and " + marked("b", "1") + ".\n"
 	require.Empty(t, check(both))
-	require.Empty(t, check("A "+marked("a", "0.26"), "B "+marked("b", "1")), "rows may be marked on different pages")
+	require.Empty(t, check("A "+marked("a", "0.26")), "a row needs no mark: the page of all rows has it")
 
 	for text, want := range map[string]string{
-		"A " + marked("a", "0.26"):                                    "b: no page marks the row",
 		both + "And " + marked("B", "1"):                              `p.md: B has no row: did you mean "b"?`,
 		both + "And " + marked("unlike-all", "1"):                     "p.md: unlike-all has no row: add one to docs/figures.jsonl",
 		"Both: " + marked("a", "0.27") + " and " + marked("b", "1"):   `p.md: a is "0.27", and "0.26" in its row: go generate ./docs writes it`,
@@ -123,8 +124,45 @@ func TestCheck(t *testing.T) {
 	require.Empty(t, check(Fill(both, rows, 4)))
 	rows[0].Numerics = 4
 
-	rows = append(rows, Figure{ID: "c", Command: "reprise-lab learn"})
-	require.Equal(t, []string{"c: was not measured: reprise-lab figure c does"}, check(both+"And "+marked("c", "")))
+	rows = append(rows, Figure{ID: "b/c", Command: "reprise-lab learn"})
+	require.Equal(t, []string{"b/c: was not measured: reprise-lab figure b/c does"}, check(both+"And "+marked("b/c", "")))
+	rows[2] = row("c", "1")
+	require.Equal(t, []string{"c: what its group measures is not said in workers/lab/figures/table.go"}, check(both))
+}
+
+// The table has a section a group, and names command, machine, day and commit once for what was measured together.
+func TestTable(t *testing.T) {
+	first, second, other := row("tax/a", "0.26"), row("tax/c", "1"), row("tax/b", "2")
+	first.Unit, first.Interval, second.Numerics, other.Command = "s", "± 0.01", 3, "make bench"
+	other.Value, other.Unit = "2 s", "s"
+	require.Equal(t, `
+## loss
+
+Options of the loss, over the clipped surrogate alone.
+
+`+"`reprise-lab learn`"+`, not measured
+
+| figure | value |
+|---|---|
+| `+"`loss`"+` |  |
+
+## tax
+
+What Temporal and S3 add to an iteration.
+
+`+"`reprise-lab bench --part report`"+`, on 2 cores, x86-64, 2026-11-28, commit 50a2ab4
+
+| figure | value |
+|---|---|
+| `+"`tax/a`"+` | 0.26 ± 0.01 s |
+| `+"`tax/c`"+` | 1† |
+
+`+"`make bench`"+`, on 2 cores, x86-64, 2026-11-28, commit 50a2ab4
+
+| figure | value |
+|---|---|
+| `+"`tax/b`"+` | 2 s |
+`, Table([]Figure{{ID: "loss", Command: "reprise-lab learn"}, first, other, second}, 4))
 }
 
 // What is measured and not marked is found in sentences, items and rows of tables, and nowhere else.

@@ -5,7 +5,7 @@
 // learning: what is measured is the estimate itself.
 //
 // A [Lake] is enumerated by [NewLake], [Play] rolls a batch out, [Methods] are the ways to give
-// credit, listed in settings.json, and [Markdown] writes the table that docs/algorithms.md leads
-// with. [PlayTrees] rolls out with branches. [MeasureSearches] says what searches keep, and how
-// much of it is luck. The same program gives the same tables.
+// credit, listed in settings.json, and [Markdown] writes the first table of
+// docs/results/mechanism.md. [PlayTrees] rolls out with branches. [MeasureSearches] says what searches keep, and
+// how much of it is luck. The same program gives the same tables.
 package mechanism

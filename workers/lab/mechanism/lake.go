@@ -160,6 +160,15 @@ func (l *Lake) Success() float64 {
 	return sum
 }
 
+// squares is the sum of the policy's squared probabilities in a cell.
+func (l *Lake) squares(at int) float64 {
+	sum := 0.0
+	for _, p := range l.policy[at] {
+		sum += float64(p * p)
+	}
+	return sum
+}
+
 // entropy is the policy's in a cell, in nats.
 func (l *Lake) entropy(at int) float64 {
 	sum := 0.0

@@ -1,6 +1,7 @@
 package mechanism
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -96,6 +97,7 @@ type episode struct {
 	done   bool
 
 	rewards, values, entropies []float64
+	old, squares               []float64 // of tokens, as values
 	keys, agents               []string
 	spans                      []credit.Span
 	outcomes                   []int
@@ -121,8 +123,10 @@ func (e *episode) turn(l *Lake, r *rand.Rand) {
 	// A token of the environment, which is not sampled; then the answer, of which the
 	// first token decides all.
 	e.values = append(e.values, 0, l.values[k][at])
+	e.old, e.squares = append(e.old, 0, math.Log(l.policy[at][action])), append(e.squares, 0, l.squares(at))
 	for range tokens - 1 {
 		e.values = append(e.values, l.answered[k][at][action])
+		e.old, e.squares = append(e.old, 0), append(e.squares, 1) // they are certain
 	}
 	e.spans = append(e.spans, credit.Span{From: len(e.values) - tokens, To: len(e.values)})
 	e.rewards, e.entropies = append(e.rewards, o.Reward), append(e.entropies, l.entropy(at))
@@ -150,6 +154,7 @@ func (e *episode) first(k int) episode {
 		tokens = e.spans[k-1].To
 	}
 	out.values = slices.Clone(e.values[:tokens])
+	out.old, out.squares = slices.Clone(e.old[:tokens]), slices.Clone(e.squares[:tokens])
 	out.rewards, out.entropies = slices.Clone(e.rewards[:k]), slices.Clone(e.entropies[:k])
 	out.keys, out.agents = slices.Clone(e.keys[:k]), slices.Clone(e.agents[:k])
 	out.spans, out.outcomes, out.decisions = slices.Clone(e.spans[:k]), slices.Clone(e.outcomes[:k]), slices.Clone(e.decisions[:k])
@@ -172,6 +177,7 @@ func (b *Batch) add(e episode, group int) {
 	b.Groups, b.Successes, b.Parts = append(b.Groups, group), append(b.Successes, success), append(b.Parts, parts)
 	b.Subgoals, b.Invalid = append(b.Subgoals, goals), append(b.Invalid, make([]bool, len(goals)))
 	b.Rewards, b.Values, b.Entropies = append(b.Rewards, e.rewards), append(b.Values, e.values), append(b.Entropies, e.entropies)
+	b.Old, b.SumSquares = append(b.Old, e.old), append(b.SumSquares, e.squares)
 	b.Keys, b.Agents, b.Outcomes = append(b.Keys, e.keys), append(b.Agents, e.agents), append(b.Outcomes, e.outcomes)
 	b.Starts = append(b.Starts, strconv.Itoa(e.of))
 	b.Turns, b.Lengths = append(b.Turns, e.spans), append(b.Lengths, len(e.values))

@@ -10,7 +10,7 @@ An environment is a class with reset and step, a judge is a class with score, an
     if __name__ == "__main__":
         run(Guess)
 
-docs/own-environments.md of Reprise has whole examples and the protocol.
+docs/own-environments.md of Reprise has examples, and docs/environment-protocol.md the protocol.
 """
 from ._environment import Environment, Step
 from ._errors import Busy

@@ -5,7 +5,7 @@ import math
 
 from ._errors import Wrong
 
-# The protocol's bounds, as docs/own-environments.md has them.
+# The protocol's bounds.
 MAX_TEXT, MAX_ACTION, MAX_REWARD = 64 << 10, 4 << 10, 1e6
 
 
