@@ -56,7 +56,7 @@ func distilled(from string, more ...string) []string {
 // scores are the rows of an iteration's scores table.
 func (r *testRun) scores(t *testing.T, in activities.CommitInput) []episode.ScoreRow {
 	t.Helper()
-	rows, err := run.ReadScores(t.Context(), r.store, in.Scores, true)
+	rows, err := run.ReadScores(t.Context(), r.store, in.Scores, "scores", spec.Credit{Algorithm: "distill"})
 	require.NoError(t, err)
 	require.NotEmpty(t, rows)
 	return rows
