@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/infra/pagetest"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/lab/figures"
 )
@@ -29,10 +30,7 @@ func TestFigures(t *testing.T) {
 	}
 	require.Equal(t, string(figures.Encode(rows)), read(t, file), "go generate ./docs sorts the rows")
 	all := listed(t, rows)
-	if *update {
-		require.NoError(t, os.WriteFile(allFigures, []byte(all), 0o644))
-	}
-	require.Equal(t, all, read(t, allFigures), "go generate ./docs writes it anew")
+	pagetest.Same(t, allFigures, all, *update)
 	var shown []figures.Page
 	for _, name := range append(pages(t), "../README.md") {
 		if name == allFigures {

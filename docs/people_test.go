@@ -2,13 +2,14 @@ package docs
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/pagetest"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -103,10 +104,7 @@ func entry(t *testing.T, file, target string) string {
 
 // The index of the pages is of the pages that there are.
 func TestLLMs(t *testing.T) {
-	if *update {
-		require.NoError(t, os.WriteFile("llms.txt", []byte(llms(t)), 0o644))
-	}
-	require.Equal(t, llms(t), read(t, "llms.txt"), "go test ./docs -update writes it anew")
+	pagetest.Same(t, "llms.txt", llms(t), *update)
 }
 
 // Workflows of GitHub's are YAML, may read the repository and nothing else, and run actions of a pinned commit whose release stands

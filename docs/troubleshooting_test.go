@@ -2,13 +2,13 @@ package docs
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/pagetest"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workflows"
 )
@@ -36,10 +36,7 @@ func troubleshooting() string {
 
 // The page says of each kind of failure what it is and what to do.
 func TestTroubleshootingIsTheTables(t *testing.T) {
-	if *update {
-		require.NoError(t, os.WriteFile("troubleshooting.md", []byte(troubleshooting()), 0o644))
-	}
-	require.Equal(t, troubleshooting(), read(t, "troubleshooting.md"), "go test ./docs -update writes it anew")
+	pagetest.Same(t, "troubleshooting.md", troubleshooting(), *update)
 	said := map[string]bool{}
 	for _, part := range workflows.Kinds {
 		for _, k := range part.Kinds {

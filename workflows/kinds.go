@@ -17,10 +17,11 @@ const (
 	ends      = "The run ends with the error; nothing that is committed changes."
 	elsewhere = "The run goes on at another device, or at the worker's next process, from its last snapshot and its recorded updates; " +
 		"a step that fails `limits.step_failures` times in a row pauses it."
-	pauses     = "The run pauses; nothing of the step is stored, and it is done again after the update `resume`."
-	passes     = "The run goes on at another device. This is no failure."
-	fourTimes  = "The activity is tried four times; then an iteration that is not committed is done again, once; then the run ends."
-	askedAgain = "The call is made again; then the run pauses (`Environment`)."
+	pauses        = "The run pauses; nothing of the step is stored, and it is done again after the update `resume`."
+	passes        = "The run goes on at another device. This is no failure."
+	tried         = "The activity is tried four times; then the run ends."
+	triedThenDone = "The activity is tried four times; then an iteration that is not committed is done again, once; then the run ends."
+	askedAgain    = "The call is made again; then the run pauses (`Environment`)."
 )
 
 // Kinds are the kinds of failures, by where they come from.
@@ -40,8 +41,8 @@ var Kinds = []struct {
 			"Correct what the environment says of its widest observation, and start again; `reprise env check` finds this."},
 	}},
 	{"Devices and workers", []Kind{
-		{kindSessionLost, "The worker that held the run's device is gone, or was silent for too long.", elsewhere, replaced},
-		{kindWorkerLost, "The process that computes has ended; the message has its exit code or signal.", elsewhere, replaced},
+		{kindSessionLost, "The worker that held the run's device is gone, or was silent for too long.", elsewhere, seeLogs},
+		{kindWorkerLost, "The process that computes has ended; the message has its exit code or signal.", elsewhere, seeLogs},
 		{kindDrained, "The worker stops, after a signal or a cloud's notice.", passes, ""},
 		{activities.KindDraining, "The worker is about to stop and takes no step.", passes, ""},
 		{activities.KindNotResident, "The worker does not hold the run's weights.", "They are restored there, or at another device. This is no failure.", ""},
@@ -49,9 +50,10 @@ var Kinds = []struct {
 			"Use a faster device, or fork the run (`from`) with a larger limits.activity_seconds."},
 		{activities.KindOutOfMemory, "The device had too little memory for a step.", "The step is tried once more by a new process; then the run pauses.",
 			"Free memory on the device, or serve its fingerprint by one that has more; `reprise validate` counts what the spec needs."},
-		{activities.KindDeviceTooSmall, "The device has less memory than the run is made for.", "The run waits for a device with more memory.",
+		{activities.KindDeviceTooSmall, "The device has less memory than the run is made for.",
+			"The run waits for a device with more memory, longer each time; after `limits.step_failures` devices it pauses.",
 			"Serve its fingerprint by a device with more memory, or fork the run (`from`) with a smaller limits.device_gb."},
-		{activities.KindDeviceFailed, "The device is gone, stuck or not to be trusted; the worker's process has ended.", elsewhere, replaced},
+		{activities.KindDeviceFailed, "The device is gone, stuck or not to be trusted; the worker's process has ended.", elsewhere, seeLogs},
 		{activities.KindNotExact, "On this device the sampler's log-probs are not the trainer's, which `policy.exact` asks for.", "The run pauses.",
 			"Serve its fingerprint by another device, or start another run with policy.exact false; `reprise doctor` says what differs."},
 		{activities.KindProgramsDiffer, "This build makes other programs than those that the run was begun with.",
@@ -64,13 +66,13 @@ var Kinds = []struct {
 			"Correct what the message says (the workers' keys, their rights on the bucket, a clock); `reprise doctor` names the cause."},
 		{activities.KindNoBucket, "There is no such bucket.", "Tried for a minute; then the run pauses.",
 			"Make the bucket, or start the workers with the name of the one that has the run; `reprise doctor` asks for it."},
-		{activities.KindStoreRefused, "The server refuses a request as it is: another endpoint, region or server is needed.", fourTimes,
+		{activities.KindStoreRefused, "The server refuses a request as it is: another endpoint, region or server is needed.", tried,
 			"Run `reprise doctor` with the worker's settings: it tries each kind of request."},
-		{activities.KindArtifactAltered, "An object is not what its digest says: damaged, cut, or changed by somebody.", fourTimes,
+		{activities.KindArtifactAltered, "An object is not what its digest says: damaged, cut, or changed by somebody.", triedThenDone,
 			"Restore the object from a backup or an older version; `reprise verify` lists every object that is damaged."},
-		{activities.KindArtifactMissing, "An object that a manifest names is gone.", fourTimes,
+		{activities.KindArtifactMissing, "An object that a manifest names is gone.", triedThenDone,
 			"Restore the object from a backup or an older version; `reprise verify` lists what is missing."},
-		{activities.KindInvalid, "Objects are intact but do not fit together: a broken chain, a batch of other shapes.", fourTimes,
+		{activities.KindInvalid, "Objects are intact but do not fit together: a broken chain, a batch of other shapes.", tried,
 			"See the message; `reprise verify` shows where the chain breaks."},
 		{activities.KindDivergence, "A step gave other bytes than those committed.", ends,
 			"Keep the bucket as it is, and compare by `reprise replay`: the message names both digests. A device that does not repeat its bits is the usual cause."},
@@ -78,8 +80,8 @@ var Kinds = []struct {
 			"Keep the bucket as it is, and compare by `reprise replay`. A device that does not repeat its bits is the usual cause."},
 	}},
 	{"Environments, tools, judges and agents", []Kind{
-		{activities.KindEnvironment, "An environment, a judge, a server of tools or an agent cannot be used; the message says which, and why.", pauses, mend},
-		{activities.KindEnvironmentBroke, "An environment broke in more episodes than the spec allows.", pauses, mend},
+		{activities.KindEnvironment, "An environment, a judge, a server of tools or an agent cannot be used; the message says which, and why.", pauses, correctIt},
+		{activities.KindEnvironmentBroke, "An environment broke in more episodes than the spec allows.", pauses, correctIt},
 		{KindEnvBusy, "An environment's activity asked to be called later until the time was over.", askedAgain, "Start more of its workers."},
 		{KindEnvBroken, "An environment's activity raised an error.", "The episode ends as broken; more than the spec allows pause the run (`EnvironmentBroke`).", "See the log of the environment's worker."},
 		{KindEnvTimeout, "An environment's activity did not answer in time.", askedAgain, "See the log of the environment's worker."},
@@ -93,9 +95,9 @@ var Kinds = []struct {
 }
 
 const (
-	mend = "Correct what the message names (an environment, a judge, a server of tools, an agent) without a change of its rules: " +
+	correctIt = "Correct what the message names (an environment, a judge, a server of tools, an agent) without a change of its rules: " +
 		"nothing of the turn was stored, and it is asked again."
-	replaced = "See the logs of the device workers, and replace the device or the worker that fails."
+	seeLogs = "See the logs of the device workers, and replace the device or the worker that fails."
 )
 
 // remedyOf is what a person can do about a kind of failure that has paused a run.
@@ -107,5 +109,5 @@ func remedyOf(name string) string {
 			}
 		}
 	}
-	return replaced
+	return seeLogs
 }

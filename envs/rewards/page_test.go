@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/infra/pagetest"
 )
 
 var update = flag.Bool("update", false, "write docs/modules.md anew")
@@ -46,11 +46,5 @@ func TestPage(t *testing.T) {
 			want += "| " + row + " |\n"
 		}
 	}
-	if *update {
-		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
-		return
-	}
-	text, err := os.ReadFile(page)
-	require.NoError(t, err)
-	require.Equal(t, want, string(text), "go test ./envs/rewards -update writes it anew")
+	pagetest.Same(t, page, want, *update)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/infra/pagetest"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/presets/presetstest"
 	"github.com/reprise-rl/reprise/workers/validate"
@@ -50,7 +51,7 @@ var ofSize = map[string][]string{
 
 // forCard is the preset of a method for one card: the method's settings of its preset for the starter, on the task, the model and the
 // scale of card.
-func forCard(t *testing.T, method string) []byte {
+func forCard(t *testing.T, method string) string {
 	t.Helper()
 	text, err := presets.Read(method)
 	require.NoError(t, err)
@@ -93,7 +94,7 @@ func forCard(t *testing.T, method string) []byte {
 }
 
 // written is a preset as the files have them: a line a section.
-func written(t *testing.T, doc map[string]any) []byte {
+func written(t *testing.T, doc map[string]any) string {
 	t.Helper()
 	var b bytes.Buffer
 	b.WriteString("{\n")
@@ -110,26 +111,11 @@ func written(t *testing.T, doc map[string]any) []byte {
 		e := json.NewEncoder(&line)
 		e.SetEscapeHTML(false)
 		require.NoError(t, e.Encode(value))
-		fmt.Fprintf(&b, "  %q: %s", name, spaced(bytes.TrimSpace(line.Bytes())))
+		fmt.Fprintf(&b, "  %q: %s", name, pagetest.JSON(bytes.TrimSpace(line.Bytes())))
 	}
 	require.Len(t, doc, lines)
 	b.WriteString("\n}\n")
-	return b.Bytes()
-}
-
-// spaced has a space after each comma and colon between JSON's values.
-func spaced(line []byte) []byte {
-	var out []byte
-	text := false
-	for i, c := range line {
-		if c == '"' && (i == 0 || line[i-1] != '\\') {
-			text = !text
-		}
-		if out = append(out, c); !text && (c == ',' || c == ':') {
-			out = append(out, ' ')
-		}
-	}
-	return out
+	return b.String()
 }
 
 // Each method has a preset for a card: its settings for the starter on a model of 0.5B, or one with the settings that its authors
@@ -144,13 +130,7 @@ func TestEveryMethodHasAPresetForACard(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			if !slices.Contains(published, method) {
-				want := forCard(t, method)
-				if *update {
-					require.NoError(t, os.WriteFile(name+".json", want, 0o644))
-				}
-				text, err := os.ReadFile(name + ".json")
-				require.NoError(t, err)
-				require.Equal(t, string(want), string(text), "go test ./infra/presets -run Card -update writes it anew")
+				pagetest.Same(t, name+".json", forCard(t, method), *update)
 			}
 			text, err := os.ReadFile(name + ".json")
 			require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/infra/pagetest"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -145,11 +146,5 @@ func TestPage(t *testing.T) {
 	want += "\n## Where the values come from\n\nThe values are read from the presets, in their order; – is left out, and [spec.md](spec.md) has its default. \"Here\" says how the preset " +
 		"differs, and why.\n\n" +
 		"| preset | field | value | source | here |\n|---|---|---|---|---|\n" + sources(t)
-	if *update {
-		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
-		return
-	}
-	text, err := os.ReadFile(page)
-	require.NoError(t, err)
-	require.Equal(t, want, string(text), "go test ./infra/presets -update writes it anew")
+	pagetest.Same(t, page, want, *update)
 }

@@ -122,6 +122,26 @@ func TestInstallAndUninstall(t *testing.T) {
 	require.Contains(t, said, "nothing is installed below")
 }
 
+// An installation that ends between taking the old release away and putting the new one there brings the old one back.
+func TestInstallThatIsCutShort(t *testing.T) {
+	needsInstaller(t)
+	prefix, tools := t.TempDir(), t.TempDir()
+	said, err := install(t, "--prefix", prefix, standIn(t, "0.1.0"))
+	require.NoError(t, err, said)
+	mv, err := exec.LookPath("mv")
+	require.NoError(t, err)
+	write(t, filepath.Join(tools, "mv"), "#!/bin/sh\ncase $1 in */unpacked/*) kill -TERM $PPID; exit 1;; esac\nexec "+mv+" \"$@\"\n")
+	require.NoError(t, os.Chmod(filepath.Join(tools, "mv"), 0o755))
+	t.Setenv("PATH", tools+":"+os.Getenv("PATH"))
+	said, err = install(t, "--prefix", prefix, standIn(t, "0.2.0"))
+	require.Error(t, err, said)
+	require.Contains(t, said, "replacing Reprise 0.1.0")
+	require.Equal(t, "0.1.0\n", run(t, filepath.Join(prefix, "bin", "reprise")))
+	left, err := os.ReadDir(filepath.Join(prefix, "lib"))
+	require.NoError(t, err)
+	require.Len(t, left, 1, "no half-done work stays")
+}
+
 // What is not what SHA256SUMS says, and what would replace somebody else's files, is refused; what was installed stays as it was.
 func TestInstallRefuses(t *testing.T) {
 	needsInstaller(t)

@@ -3,7 +3,6 @@ package telemetry
 import (
 	"flag"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/pagetest"
 	"github.com/reprise-rl/reprise/model/methods/methodstest"
 )
 
@@ -73,12 +73,7 @@ func TestNamesAreThePage(t *testing.T) {
 	methodstest.NeedsAll(t)
 	const page = "../../docs/metric-names.md"
 	want := namesPage(t)
-	if *update {
-		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
-	}
-	text, err := os.ReadFile(page)
-	require.NoError(t, err)
-	require.Equal(t, want, string(text), "go test ./workers/telemetry -update writes the page anew")
+	pagetest.Same(t, page, want, *update)
 	described := make(chan *prometheus.Desc)
 	go func() {
 		defer close(described)

@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/pagetest"
 )
 
 var update = flag.Bool("update", false, "write docs/detectors.md anew")
@@ -59,11 +60,5 @@ func TestPage(t *testing.T) {
 		require.NotContains(t, strings.Join(row, ""), "|", "it would end a cell")
 		want += "| " + strings.Join(row, " | ") + " |\n"
 	}
-	if *update {
-		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
-		return
-	}
-	text, err := os.ReadFile(page)
-	require.NoError(t, err)
-	require.Equal(t, want, string(text), "go test ./workflows/collapse -update writes it anew")
+	pagetest.Same(t, page, want, *update)
 }

@@ -2,14 +2,13 @@ package spec
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/infra/pagetest"
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/loss/terms"
 	"github.com/reprise-rl/reprise/model/methods"
@@ -177,13 +176,7 @@ func TestMethodsPage(t *testing.T) {
 			require.NotContains(t, strings.Join(row, ""), "|", "it would end a cell")
 		}
 	}
-	if updating() {
-		require.NoError(t, os.WriteFile(methodsPage, []byte(want), 0o644))
-		return
-	}
-	text, err := os.ReadFile(methodsPage)
-	require.NoError(t, err)
-	require.Equal(t, want, string(text), "go test ./workflows/spec -update writes %s anew", filepath.Base(methodsPage))
+	pagetest.Same(t, methodsPage, want, updating())
 }
 
 // Every field of the section credit is read by some algorithm, and every field that

@@ -1,11 +1,11 @@
 package spec
 
 import (
-	"os"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/reprise-rl/reprise/infra/pagetest"
 	"github.com/reprise-rl/reprise/model/methods"
 	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/reprise-rl/reprise/model/option"
@@ -142,12 +142,5 @@ func TestMarkdownHasEachSectionOnce(t *testing.T) {
 
 func TestMarkdownIsDocsSpec(t *testing.T) {
 	methodstest.NeedsAll(t)
-	const page = "../../docs/spec.md"
-	if updating() {
-		require.NoError(t, os.MkdirAll("../../docs", 0o755))
-		require.NoError(t, os.WriteFile(page, []byte(markdown()), 0o644))
-	}
-	text, err := os.ReadFile(page)
-	require.NoError(t, err)
-	require.Equal(t, string(text), markdown(), "go test ./workflows/spec -update writes the page anew")
+	pagetest.Same(t, "../../docs/spec.md", markdown(), updating())
 }

@@ -1,11 +1,9 @@
 package spec
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/infra/pagetest"
 	"github.com/reprise-rl/reprise/model/methods/methodstest"
 )
 
@@ -132,7 +131,7 @@ func otherwise(r *rule) string {
 // spaced is JSON as a person writes it: in a line with spaces, or a line a member where that is too long.
 func spaced(t *testing.T, b json.RawMessage, indent string) string {
 	t.Helper()
-	line := inLine(t, b)
+	line := pagetest.JSON(b)
 	var members map[string]json.RawMessage
 	var items []json.RawMessage
 	switch inner := indent + "  "; {
@@ -154,14 +153,6 @@ func spaced(t *testing.T, b json.RawMessage, indent string) string {
 	}
 }
 
-func inLine(t *testing.T, b json.RawMessage) string {
-	t.Helper()
-	var lines bytes.Buffer
-	require.NoError(t, json.Indent(&lines, b, "", " "))
-	text := regexp.MustCompile(`\n\s*`).ReplaceAllString(lines.String(), " ")
-	return strings.NewReplacer("[ ", "[", " ]", "]", "{ ", "{", " }", "}").Replace(text)
-}
-
 // sentenceEnd is where a sentence may end.
 var sentenceEnd = regexp.MustCompile("\\. [A-Z0-9`]")
 
@@ -178,16 +169,9 @@ func firstSentence(text string) string {
 // The page has every field; without its comments it is the spec of its first line.
 func TestWholeSpecIsTheSpec(t *testing.T) {
 	methodstest.NeedsAll(t)
-	const page = "../../docs/whole-spec.md"
-	want := wholeSpecPage(t)
-	if updating() {
-		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
-	}
-	text, err := os.ReadFile(page)
-	require.NoError(t, err)
-	require.Equal(t, want, string(text), "go test ./workflows/spec -update writes the page anew")
-
-	_, block, _ := strings.Cut(string(text), "```jsonc\n")
+	page := wholeSpecPage(t)
+	pagetest.Same(t, "../../docs/whole-spec.md", page, updating())
+	_, block, _ := strings.Cut(page, "```jsonc\n")
 	block, _, found := strings.Cut(block, "\n```")
 	require.True(t, found)
 	written, err := Decode([]byte(regexp.MustCompile(`(?m)^\s*//.*$`).ReplaceAllString(block, "")), Known{})

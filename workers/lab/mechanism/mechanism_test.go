@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/reprise-rl/reprise/infra/pagetest"
 	"github.com/reprise-rl/reprise/model/methods/methodstest"
 	"github.com/stretchr/testify/require"
 )
@@ -44,13 +45,7 @@ func TestPageHasTheTables(t *testing.T) {
 		require.Equal(t, 1, bytes.Count(want, []byte(place)), place)
 		want = bytes.Replace(want, []byte(place), []byte("\n"+table+"\n"), 1)
 	}
-	if *update {
-		require.NoError(t, os.WriteFile(page, want, 0o644))
-		return
-	}
-	shown, err := os.ReadFile(page)
-	require.NoError(t, err)
-	require.Equal(t, string(want), string(shown), "go test ./workers/lab/mechanism -update writes it anew")
+	pagetest.Same(t, page, string(want), *update)
 }
 
 // The true advantages are those of the gradient: a small change of a logit changes the
