@@ -96,6 +96,10 @@ var families = []*family{
 		{preset: "opo", kills: inUpdate},
 		{preset: "maxrl", kills: inScore},
 		{preset: "optimal-token-baseline", kills: inScore}, // scored although the run is exact
+		// Killed while the policy and the teacher, the newest snapshot of the first run, score the rows, and in the step after.
+		{preset: "dr-grpo", run: "distill", change: map[string]any{
+			"credit": map[string]any{"algorithm": "distill"}, "teacher": map[string]any{"from": "run:dr-grpo"},
+		}, kills: inScore},
 	}},
 	{name: "batches", scale: onBandit, methods: []method{
 		{preset: "state-baseline", change: ones, kills: inScore},

@@ -139,8 +139,8 @@ func Rollout(t *testing.T, o credit.Options) credit.Input {
 	}
 	return credit.Input{
 		Criteria: criteria, CriteriaWeights: []float64{0.5, 0.3, 0.2}, CriteriaAfter: []int{-1, 0, -1},
-		Subgoals: subgoals, Invalid: invalid, Open: open, Successes: successes, Actions: actions, PRM: prm, Old: old, SumSquares: squares, Teacher: slices.Clone(prm),
-		Trees: trees, Branches: branches, Parts: parts, PartWeights: []float64{1, 0.3}, Entropies: entropies,
+		Subgoals: subgoals, Invalid: invalid, Open: open, Successes: successes, Actions: actions, PRM: prm, Old: old, SumSquares: squares,
+		Teacher: slices.Clone(prm), Trees: trees, Branches: branches, Parts: parts, PartWeights: []float64{1, 0.3}, Entropies: entropies,
 		Returns: e.Returns, Rewards: e.Rewards, Tokens: tokens, Values: e.Values, Groups: e.Groups, Keys: e.Keys,
 		Agents: slices.Clone(e.Keys), Starts: e.Starts, Turns: e.Turns, Lengths: e.Lengths, Mask: e.Mask, Past: past,
 	}
