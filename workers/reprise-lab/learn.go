@@ -21,7 +21,7 @@ func learnCommand() *cobra.Command {
 		Short: "check that policies learn the right thing: bandit, FrozenLake, Sokoban, WebShop, roles, a published model, rewards, three seeds each",
 		Long: `Trains in several settings with three seeds each, as Train workflows on its own dev
 stack, and measures the success on fixed instances before and after. A second table
-has the success of the episodes sampled during the short runs, and a third the metrics
+has the success of the episodes sampled during the runs, and a third the metrics
 that parts of a reward are about. It ends with status 1 if a promise is broken. The bandit's high arm pays 1 with probability p,
 the low arm 0.15 for certain, and success is the share of the high arm:
 
@@ -38,6 +38,8 @@ the low arm 0.15 for certain, and success is the share of the high arm:
                                            from random to best play
   a lake for two, by Dr. MAS               rises by 3 standard errors
   a lake for two, by GRPO                  no promise: to compare
+  programs (code-starter)                  the same, on functions that are not trained on
+  the same by distillation (NAME-distill)  the same: the run of seed 1 before it teaches
   SmolLM2-135M on the bandit, all weights  success rises by 3 standard errors; the model is the
   or adapters, and on 32 lakes             one of make pretrained
   rewards in parts (reward-NAME)           the part's metric ends in a range that it does not
@@ -54,7 +56,7 @@ picture of them to killed.svg, in the folder of --out. It ends with status 1 if 
 fingerprint differs.`,
 		Example: `  reprise-lab learn
   reprise-lab learn --seeds 1 --only p25-keep25
-  reprise-lab learn --only sokoban
+  reprise-lab learn --only code-starter,code-distill
   reprise-lab learn --only reward-gamed
   reprise-lab learn --dir .reprise/learn --json
   reprise-lab learn --only smol-bandit --killed 9`,
@@ -88,7 +90,7 @@ fingerprint differs.`,
 	f := cmd.Flags()
 	f.StringVar(&o.Dir, "dir", "", "keep the stack's data in this folder (default: nothing is kept)")
 	f.IntVar(&o.Seeds, "seeds", 3, "runs of each setting, with the seeds 1, 2, …")
-	f.StringVar(&o.Only, "only", "", "only this setting: "+learn.Names())
+	f.StringVar(&o.Only, "only", "", "only these settings, with commas between them: "+learn.Names())
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	f.IntVar(&o.Kills, "killed", 0, "train the setting of --only undisturbed and with so many kills of its worker")
 	f.StringVar(&o.Out, "out", filepath.Join("docs", "learning"), "with --killed: the folder of killed.json and killed.svg")

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -21,6 +22,7 @@ import (
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/watch"
 	"github.com/reprise-rl/reprise/workflows"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Outcome is what one run measured on its suite before and after training.
@@ -109,7 +111,7 @@ type Options struct {
 	Dir string
 	// Seeds is how many runs each setting has.
 	Seeds int
-	// Only restricts training to the setting of this name.
+	// Only restricts training to the settings of these names, with commas between them.
 	Only string
 }
 
@@ -117,11 +119,14 @@ type Options struct {
 func Run(ctx context.Context, o Options, progress io.Writer) ([]Result, error) {
 	chosen := settings
 	if o.Only != "" {
-		n := slices.IndexFunc(settings, func(s Setting) bool { return s.Name == o.Only })
-		if n < 0 {
-			return nil, fmt.Errorf("learn: --only %q is none of %s", o.Only, Names())
+		chosen = nil
+		for name := range strings.SplitSeq(o.Only, ",") {
+			n := slices.IndexFunc(settings, func(s Setting) bool { return s.Name == name })
+			if n < 0 {
+				return nil, fmt.Errorf("learn: --only %q is none of %s", name, Names())
+			}
+			chosen = append(chosen, settings[n])
 		}
-		chosen = settings[n : n+1]
 	}
 	if o.Seeds < 1 {
 		return nil, fmt.Errorf("learn: --seeds %d: at least 1", o.Seeds)
@@ -129,10 +134,27 @@ func Run(ctx context.Context, o Options, progress io.Writer) ([]Result, error) {
 	var out []Result
 	servers := dev.Options{Dir: o.Dir, Ephemeral: o.Dir == "", Stdout: progress}
 	err := stack.With(ctx, servers, o.Worker, func(ctx context.Context, on stack.Served) error {
+		made := map[string]Outcome{} // a setting may teach several others
+		run := func(s Setting, seed int) (Outcome, error) {
+			id := runOf(s, seed)
+			if r, ok := made[id]; ok {
+				return r, nil
+			}
+			r, err := recorded(ctx, o.Dir, on.Servers, s, seed, progress)
+			if err == nil {
+				made[id] = r
+			}
+			return r, err
+		}
 		for _, s := range chosen {
+			if s.Teacher != "" {
+				if _, err := run(named(s.Teacher), teaching); err != nil {
+					return err
+				}
+			}
 			t := Result{Setting: s}
 			for seed := 1; seed <= o.Seeds; seed++ {
-				r, err := recorded(ctx, o.Dir, on.Servers, s, seed, progress)
+				r, err := run(s, seed)
 				if err != nil {
 					return err
 				}
@@ -145,12 +167,23 @@ func Run(ctx context.Context, o Options, progress io.Writer) ([]Result, error) {
 	return out, err
 }
 
+// named is the setting of a name in the list.
+func named(name string) Setting {
+	return settings[slices.IndexFunc(settings, func(s Setting) bool { return s.Name == name })]
+}
+
 // specOf is the spec of one run of a setting: its preset with its fields.
 func specOf(s Setting, seed int) ([]byte, error) {
 	fields := map[string]any{"description": fmt.Sprintf("reprise learn: %s, seed %d", s.Name, seed), "seed": seed}
 	presets.Replace(fields, s.Fields)
+	if s.Teacher != "" {
+		fields["teacher"] = map[string]any{"from": spec.OriginRun + ":" + runOf(named(s.Teacher), teaching)}
+	}
 	return presets.With(s.Preset, fields)
 }
+
+// teaching is the seed of the run that teaches others.
+const teaching = 1
 
 // runOf is the id of a run.
 func runOf(s Setting, seed int) string { return fmt.Sprintf("learn-%s-s%d", s.Name, seed) }

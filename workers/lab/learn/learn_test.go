@@ -28,6 +28,12 @@ func TestLessonSpecs(t *testing.T) {
 			require.NoError(t, err)
 			require.EqualValues(t, 3, s.Seed)
 			require.Positive(t, s.Evaluation.Every)
+			require.Equal(t, l.Teacher != "", s.Teacher != nil)
+			if l.Teacher != "" {
+				require.Equal(t, "run:learn-"+l.Teacher+"-s1", s.Teacher.From)
+				_, err := specOf(named(l.Teacher), teaching)
+				require.NoError(t, err)
+			}
 			if len(l.Metrics) > 0 {
 				require.Len(t, s.Rewards, 1)
 				require.NotZero(t, s.Rewards[0].Weight)
@@ -44,7 +50,7 @@ func TestLessonSpecs(t *testing.T) {
 			}
 			require.Equal(t, 256, s.Evaluation.Suites[0].Rows())
 			if l.Preset != "bandit-demo" {
-				require.Equal(t, l.Name != "lookup-starter-alone" && l.Name != "code-starter", s.Rollout.Turns > 1)
+				require.Equal(t, l.Name != "lookup-starter-alone" && l.Preset != "code-starter", s.Rollout.Turns > 1)
 				require.Equal(t, l.Name == "lookup-starter", len(s.Environment.Tools) > 0)
 				sampled := l.Preset == "webshop-starter" || l.Preset == "lookup-starter"
 				require.Equal(t, map[bool]float64{false: 0.5, true: 1}[sampled], s.Evaluation.Temperature)
@@ -137,7 +143,7 @@ func TestLearnTable(t *testing.T) {
 	require.Contains(t, b.String(), "BROKEN, ended at 30.0 %")
 }
 
-// The curves of the bandits stand beside each other, those of long runs are left out.
+// The curves stand beside each other, with at most a dozen columns.
 func TestLearnCurves(t *testing.T) {
 	var b bytes.Buffer
 	rising := []float64{0.48, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95}
@@ -148,7 +154,11 @@ func TestLearnCurves(t *testing.T) {
 	}))
 	_, curves, ok := strings.Cut(b.String(), "the first being 1.\n\n")
 	require.True(t, ok)
-	require.Equal(t, "setting   seed  1     5     \nfull      1     48 %  80 %  \nadapters  1     48 %  \n", curves)
+	require.Equal(t, "setting   seed  1     5     10  15  20  25  30  35  40  45  50  55  60  \n"+
+		"full      1     48 %  80 %  \nadapters  1     48 %  \nlake      1     0 %   "+strings.Repeat("0 %  ", 12)+"\n", curves)
+	b.Reset()
+	require.NoError(t, Print(&b, []Result{{Setting{Name: "long"}, []Outcome{{Seed: 1, Curve: make([]float64, 61)}}}}))
+	require.Contains(t, b.String(), "seed  1    10   20   30   40   50   60   \n")
 }
 
 // rewardNames are the names of rewards' settings, as a message lists them.
@@ -162,7 +172,7 @@ func rewardNames() string {
 
 func TestLearnRefusesUnknownSetting(t *testing.T) {
 	_, err := Run(t.Context(), Options{Only: "p30", Seeds: 1}, &bytes.Buffer{})
-	require.EqualError(t, err, `learn: --only "p30" is none of p25-keep25, p25-all, p10-all, p10-keep25, p25-all-std, p25-lora, frozenlake, sokoban, webshop-starter, code-starter, lookup-starter, lookup-starter-alone, roles, roles-grpo, smol-bandit, smol-bandit-lora, smol-frozenlake, `+rewardNames())
+	require.EqualError(t, err, `learn: --only "p30" is none of p25-keep25, p25-all, p10-all, p10-keep25, p25-all-std, p25-lora, frozenlake, sokoban, webshop-starter, code-starter, code-distill, lookup-starter, lookup-starter-alone, roles, roles-grpo, smol-bandit, smol-bandit-lora, smol-distill, smol-frozenlake, `+rewardNames())
 	_, err = Run(t.Context(), Options{}, &bytes.Buffer{})
 	require.ErrorContains(t, err, "--seeds 0")
 }

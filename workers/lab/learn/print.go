@@ -70,38 +70,35 @@ func printMeasured(b *strings.Builder, results []Result) error {
 	return nil
 }
 
-// curveEvery is how many iterations lie between two columns of a curve.
-const curveEvery = 5
+// A curve has a column for every fifth iteration, or for fewer, so that there are not more than columns of them.
+const columns = 12
 
-// printCurves writes the success of sampled episodes of the short runs: settings beside each
-// other, at every curveEvery-th iteration. The settings that must rise need many more.
+// printCurves writes the success of sampled episodes, settings beside each other.
 func printCurves(b *strings.Builder, results []Result) error {
 	longest := 0
-	of := func(t Result) bool { return t.Setting.Rises == 0 }
 	for _, t := range results {
 		for _, r := range t.Runs {
-			if of(t) {
-				longest = max(longest, len(r.Curve))
-			}
+			longest = max(longest, len(r.Curve))
 		}
 	}
-	if longest < curveEvery {
+	every := 5 * max(1, (longest+5*columns-1)/(5*columns))
+	if longest < every {
 		return nil
 	}
 	b.WriteString("\nSuccess of the episodes sampled in an iteration, the first being 1.\n\n")
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprint(w, "setting\tseed\t1\t")
-	for n := curveEvery; n <= longest; n += curveEvery {
+	for n := every; n <= longest; n += every {
 		fmt.Fprintf(w, "%d\t", n)
 	}
 	fmt.Fprintln(w)
 	for _, t := range results {
 		for _, r := range t.Runs {
-			if !of(t) || len(r.Curve) == 0 {
+			if len(r.Curve) == 0 {
 				continue
 			}
 			fmt.Fprintf(w, "%s\t%d\t%.0f %%\t", t.Setting.Name, r.Seed, 100*r.Curve[0])
-			for n := curveEvery; n <= len(r.Curve); n += curveEvery {
+			for n := every; n <= len(r.Curve); n += every {
 				fmt.Fprintf(w, "%.0f %%\t", 100*r.Curve[n-1])
 			}
 			fmt.Fprintln(w)

@@ -11,6 +11,8 @@ type Setting struct {
 	// Preset is the preset to run, Fields the fields replaced in it.
 	Preset string         `json:"preset"`
 	Fields map[string]any `json:"fields,omitempty"`
+	// Teacher is the setting whose run of the first seed teaches; "" is none. That run is made before.
+	Teacher string `json:"teacher,omitempty"`
 	// From and To bound the success before and after; Rises is by how many standard
 	// errors of the difference it must rise. A setting without a promise has none.
 	From  *[2]float64 `json:"from,omitempty"`
@@ -49,14 +51,19 @@ var tasks = []Setting{
 	{Name: "frozenlake", Preset: "frozenlake-learn", Rises: 3, What: "rises by 3 standard errors"},
 	{Name: "sokoban", Preset: "sokoban-learn", Rises: 3, What: "rises by 3 standard errors"},
 	{Name: "webshop-starter", Preset: "webshop-starter", Rises: 3, Reaches: 1. / 3, What: "rises by 3 standard errors, to a third of the way from random to best play"},
-	{Name: "code-starter", Preset: "code-starter", Fields: map[string]any{"evaluation": map[string]any{"instances": 256}},
+	{Name: "code-starter", Preset: "code-starter", Fields: map[string]any{"iterations": 120, "evaluation": map[string]any{"instances": 256}},
 		Rises: 3, What: "rises by 3 standard errors, on functions that are not trained on"},
+	{Name: "code-distill", Preset: "code-starter", Teacher: "code-starter", Fields: distilled(map[string]any{
+		"evaluation": map[string]any{"instances": 256},
+	}), Rises: 3, What: "rises by 3 standard errors, by what the run before thinks of its programs"},
 	{Name: "lookup-starter", Preset: "lookup-starter", What: "nothing: it has not been measured yet"},
 	{Name: "lookup-starter-alone", Preset: "lookup-starter", Fields: alone, What: "nothing: the same without the tool, to compare"},
 	{Name: "roles", Preset: "dr-mas", Rises: 3, What: "rises by 3 standard errors"},
 	{Name: "roles-grpo", Preset: "dr-mas", Fields: map[string]any{"credit": map[string]any{"algorithm": "grpo"}}, What: "nothing: the same with GRPO, to compare"},
 	{Name: "smol-bandit", Preset: "smol-bandit", Rises: 3, What: "SmolLM2-135M rises by 3 standard errors"},
 	{Name: "smol-bandit-lora", Preset: "smol-bandit-lora", Rises: 3, What: "the same, with adapters"},
+	{Name: "smol-distill", Preset: "smol-bandit-lora", Teacher: "smol-bandit", Fields: distilled(map[string]any{}),
+		Rises: 3, What: "adapters of SmolLM2-135M rise by 3 standard errors, by what the model with all weights trained thinks of their replies"},
 	{Name: "smol-frozenlake", Preset: "smol-frozenlake", Rises: 3, What: "SmolLM2-135M rises by 3 standard errors, on 32 lakes"},
 }
 
@@ -70,6 +77,13 @@ var alone = map[string]any{
 			"name": "lookup", "options": map[string]any{"size": "tiny", "hops_max": 1, "split": "all", "seed": 1, "reward": "f1"},
 		},
 	}}},
+}
+
+// distilled are fields of a run that learns from a teacher alone, on all that it samples.
+func distilled(fields map[string]any) map[string]any {
+	fields["credit"] = map[string]any{"algorithm": "distill"}
+	fields["selection"] = map[string]any{"method": "all", "keep": 1.0, "drop_flat": false}
+	return fields
 }
 
 // even is the success of a policy that has not learned which arm is better.
