@@ -40,9 +40,10 @@ With --mechanism it trains nothing: it sets every advantage beside the true one 
 of 2 x 2, which it enumerates, and prints bias, noise and wrong signs over 1,000 groups.
 That takes a second, and no device.
 
-With --methods it compares methods at equal numbers of sampled tokens on frozenlake-learn,
-all from one warm start: ` + strings.Join(methods.Names(), ", ") + `.
-Each run ends after --tokens, those that a search drops with them. The runs are the trials
+With --methods it compares methods at equal numbers of sampled tokens, those that a search drops
+with them, on lakes of eight turns, all from one warm start: ` + strings.Join(methods.Names(), ", ") + `.
+The last six only if --only names them. Each is tried with two learning rates for a third of --tokens on
+two seeds, and then trained with the better one for --tokens on --seeds. The runs are the trials
 of one Sweep on a dev stack in FOLDER/dev, where an interrupted study continues. Records, a
 table with t intervals and a plot are written to --out; a run with a record is not made again.`,
 		Example: `  reprise-lab study
@@ -50,7 +51,7 @@ table with t intervals and a plot are written to --out; a run with a record is n
   reprise-lab study --planted --seeds 3
   reprise-lab study --planted --planted-rate 0.01 --planted-supervised demonstrations
   reprise-lab study --mechanism
-  reprise-lab study --methods --tokens 20000 --only starpo,tsr`,
+  reprise-lab study --methods --only grpo,gigpo`,
 		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if mechanisms {
@@ -58,9 +59,6 @@ table with t intervals and a plot are written to --out; a run with a record is n
 			}
 			if compared {
 				of := methods.Options{Worker: o.Worker, Seeds: o.Seeds, Tokens: tokens, Out: o.Out, Only: o.Only}
-				if !cmd.Flags().Changed("seeds") {
-					of.Seeds = 3
-				}
 				if !cmd.Flags().Changed("out") {
 					of.Out = ".reprise/methods"
 				}
@@ -77,7 +75,7 @@ table with t intervals and a plot are written to --out; a run with a record is n
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&o.Seeds, "seeds", 5, "runs of each setting, with the seeds 1, 2, …; with --methods 3 unless given")
+	f.IntVar(&o.Seeds, "seeds", 5, "runs of each setting, with the seeds 1, 2, …")
 	f.StringVar(&o.Out, "out", ".reprise/study", "where records are kept and tables and plots are written; with --methods .reprise/methods unless given")
 	f.StringSliceVar(&o.Only, "only", nil, "settings or patterns of them: "+strings.Join(study.Names(), ", ")+"; with --methods: methods")
 	f.IntVar(&o.Size.Iterations, "iterations", 80, "iterations of a run")
@@ -87,7 +85,7 @@ table with t intervals and a plot are written to --out; a run with a record is n
 	f.IntVar(&o.Size.GroupSize, "group-size", 16, "members of a group")
 	f.Float64Var(&o.Size.LearningRate, "learning-rate", 1e-3, "the policy's learning rate; 0 is that of the presets")
 	f.BoolVar(&compared, "methods", false, "compare methods at equal numbers of sampled tokens")
-	f.IntVar(&tokens, "tokens", 100_000, "with --methods, after how many sampled tokens a run ends")
+	f.IntVar(&tokens, "tokens", 60_000, "with --methods, after how many sampled tokens a run ends")
 	f.BoolVar(&mechanisms, "mechanism", false, "compare advantages with the true ones, without training")
 	f.BoolVar(&planted, "planted", false, "plant a collapse and let the runs roll back")
 	f.Float64Var(&o.Rate, "planted-rate", 0.1, "the learning rate that is set: about a hundred times too high for a starter")

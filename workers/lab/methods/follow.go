@@ -34,7 +34,7 @@ const (
 // ended. A study that was interrupted finds the Sweep and its runs on that stack, and they continue.
 func (o Options) make(ctx context.Context, todo []wanted, records []Record, progress io.Writer) ([]Record, error) {
 	servers := dev.Options{Dir: filepath.Join(o.Out, stackFolder), Stdout: progress}
-	f := follower{tokens: o.Tokens, out: o.Out, progress: progress, records: records, began: time.Now(), told: time.Now()}
+	f := follower{out: o.Out, progress: progress, records: records, began: time.Now(), told: time.Now()}
 	err := stack.With(ctx, servers, o.Worker, func(ctx context.Context, on stack.Served) (err error) {
 		f.on = on
 		if f.todo, err = possible(todo, records, on.Device.Fingerprint, progress); err != nil {
@@ -78,7 +78,6 @@ func possible(todo []wanted, records []Record, here string, progress io.Writer) 
 type follower struct {
 	sweepOf
 	on       stack.Served
-	tokens   int
 	out      string
 	progress io.Writer
 	// todo are the runs without a record, failed those that ended without one and why.
@@ -167,7 +166,7 @@ func (f *follower) add(ctx context.Context, page workflows.TablePage) error {
 			err = h.Get(ctx, nil)
 		}
 		if err != nil {
-			return fmt.Errorf("add %s to sweep %s: %w", strings.Join(g.methods, ", "), f.id, err)
+			return fmt.Errorf("add %s to sweep %s: %w", strings.Join(g.settings, ", "), f.id, err)
 		}
 	}
 	return nil
@@ -175,7 +174,7 @@ func (f *follower) add(ctx context.Context, page workflows.TablePage) error {
 
 // is says whether a line of the Sweep's table is of the run.
 func (w wanted) is(row workflows.TrialLine) bool {
-	return row.Setting == w.method.Name && row.Seed == w.seed
+	return row.Setting == w.setting() && row.Seed == w.seed
 }
 
 // look records the runs that have ended since the last call, and tells how far the others are.
@@ -194,7 +193,7 @@ func (f *follower) look(ctx context.Context, page workflows.TablePage) error {
 			f.failed = append(f.failed, fmt.Sprintf("%s is %s. %s", row.Run, row.State, human.Visible(row.Note)))
 			f.todo = slices.Delete(f.todo, i, i+1)
 		case row.State.Open():
-			open = append(open, progressText(row, f.tokens))
+			open = append(open, progressText(row, f.todo[i].tokens))
 		}
 	}
 	if len(f.todo) > 0 && len(open) > 0 && time.Since(f.told) >= tellEvery {
@@ -218,7 +217,7 @@ func progressText(row workflows.TrialLine, tokens int) string {
 
 // record makes the record of a run that has ended, and saves all records.
 func (f *follower) record(ctx context.Context, w wanted, run string) error {
-	r := Record{Method: w.method.Name, Seed: w.seed, Until: f.tokens, Spec: w.spec, Fingerprint: f.on.Device.Fingerprint}
+	r := Record{Method: w.method.Name, Rate: w.rate, Seed: w.seed, Until: w.tokens, Spec: w.spec, Fingerprint: f.on.Device.Fingerprint}
 	links, err := iterations.Load(ctx, f.on.Bucket, run)
 	if err != nil {
 		return fmt.Errorf("record %s: %w", r.Name(), err)
@@ -233,7 +232,7 @@ func (f *follower) record(ctx context.Context, w wanted, run string) error {
 	f.made++
 	each := time.Since(f.began) / time.Duration(f.made)
 	left := each * time.Duration(len(f.todo)-1)
-	fmt.Fprintf(f.progress, "%-14s %3d iterations, success %4.1f %%; %d of %d, %.0f s a run, about %s left\n",
+	fmt.Fprintf(f.progress, "%-28s %3d iterations, success %4.1f %%; %d of %d, %.0f s a run, about %s left\n",
 		r.Name(), len(r.Tokens), 100*r.last(), f.made, f.made+len(f.todo)-1, each.Seconds(), left.Round(time.Minute))
 	return nil
 }

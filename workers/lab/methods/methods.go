@@ -1,5 +1,6 @@
 // Package methods compares methods at equal numbers of sampled tokens: each trains on the same task from
 // the same warm start until its rollouts have sampled so many tokens, those that a search drops with them.
+// Each is tried with every learning rate for a third of the tokens, and compared with the one that did better.
 // A method whose thoughts have a form of their own needs another warm start, which teaches that; it is
 // compared with the plain method from there.
 package methods
@@ -16,9 +17,6 @@ import (
 	"github.com/reprise-rl/reprise/infra/presets"
 )
 
-// Task is the preset that gives the task, the model, its warm start and the size of a rollout.
-const Task = "frozenlake-learn"
-
 // Method is a method that is compared.
 type Method struct {
 	// Name is its name in records, Preset where its selection, credit, update, critic and search are from.
@@ -27,30 +25,44 @@ type Method struct {
 	Title string
 	// Start names its warm start; empty is that of most.
 	Start string
+	// Asked says that it is compared only where it is named.
+	Asked bool
 }
 
 //go:embed methods.json
 var list []byte
 
-// Methods are those that are compared, of each warm start the plain one first. starts are the fields of
-// a spec with which another warm start teaches another form of thoughts, by name.
-var Methods, starts = listed()
+// comparison is what methods.json says.
+type comparison struct {
+	// Preset and Task, fields over it, are the task, the model, its warm start and the size of a rollout.
+	Preset string
+	Task   map[string]any
+	// Rates are the learning rates with which each method is tried.
+	Rates []float64
+	// Starts are the fields of a spec with which another warm start teaches another form of thoughts, by name.
+	Starts map[string]map[string]any
+	// Methods are those that are compared, of each warm start the plain one first.
+	Methods []Method
+}
 
-// listed are the methods of methods.json whose algorithms there are, and their warm starts.
-func listed() ([]Method, map[string]map[string]any) {
-	var all struct {
-		Starts  map[string]map[string]any
-		Methods []Method
-	}
+// compared is methods.json, without the methods whose algorithms are not in the table.
+var compared = read()
+
+// Methods are those that are compared, of each warm start the plain one first.
+var Methods = compared.Methods
+
+func read() comparison {
+	var all comparison
 	if err := json.Unmarshal(list, &all); err != nil {
 		panic(fmt.Sprintf("methods.json: %v", err)) // the file is in the program
 	}
-	return slices.DeleteFunc(all.Methods, func(m Method) bool {
+	all.Methods = slices.DeleteFunc(all.Methods, func(m Method) bool {
 		doc, err := m.preset(m.Preset)
 		algorithm, _ := section(doc, "credit")["algorithm"].(string)
 		_, known := table.Find(algorithm)
 		return err != nil || !known
-	}), all.Starts
+	})
+	return all
 }
 
 // mostIterations is more than any method needs to sample the tokens.
@@ -63,13 +75,15 @@ const (
 )
 
 // Spec is the JSON of a run: the method's selection, credit, update, critic, search and schedule on the task, with
-// the task's learning rate and entropy bonus, until its rollouts have sampled tokens. All runs have one warm start, or
+// a learning rate and the task's entropy bonus, until its rollouts have sampled tokens. All runs have one warm start, or
 // their method's; the seed is that of what follows. Detectors only warn, so that no run ends or goes back before.
-func (m Method) Spec(seed uint64, tokens int) ([]byte, error) {
-	task, err := m.preset(Task)
+func (m Method) Spec(seed uint64, rate float64, tokens int) ([]byte, error) {
+	task, err := m.preset(compared.Preset)
 	if err != nil {
 		return nil, err
 	}
+	presets.Replace(task, compared.Task)
+	section(task, "update")["learning_rate"] = rate
 	of, err := m.preset(m.Preset)
 	if err != nil {
 		return nil, err
@@ -104,7 +118,7 @@ func (m Method) Spec(seed uint64, tokens int) ([]byte, error) {
 			}
 		}
 	}
-	presets.Replace(task, starts[m.Start])
+	presets.Replace(task, compared.Starts[m.Start])
 	presets.Replace(task, map[string]any{
 		"description": fmt.Sprintf("reprise study --methods: %s, seed %d", m.Name, seed),
 		"seed":        seed,

@@ -3,6 +3,7 @@ package methods
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -27,7 +28,7 @@ func TestSpecs(t *testing.T) {
 	var first spec.Train
 	seen := map[string]bool{}
 	for i, m := range Methods {
-		text, err := m.Spec(3, 1000)
+		text, err := m.Spec(3, 1e-3, 1000)
 		require.NoError(t, err)
 		s, err := spec.Decode(text, run.Known())
 		require.NoError(t, err, m.Name)
@@ -36,8 +37,7 @@ func TestSpecs(t *testing.T) {
 		}
 		if m.Start != "" {
 			require.True(t, s.Rollout.Subgoals)
-			require.NotEqual(t, first.Policy.Starter, s.Policy.Starter)
-			require.Equal(t, first.Policy.WarmStart, s.Policy.WarmStart)
+			require.Equal(t, first.Policy, s.Policy)
 		} else {
 			require.Equal(t, first.Policy, s.Policy)
 			require.Equal(t, first.Evaluation, s.Evaluation)
@@ -48,7 +48,7 @@ func TestSpecs(t *testing.T) {
 			require.Zero(t, s.Update.LearningRate)
 			at = s.Schedule[0].From
 		}
-		require.Equal(t, first.Update.LearningRate, spec.SettingsAt(s.Schedule, spec.SettingsOf(s), spec.SettingsOf(s), at).Update.LearningRate)
+		require.Equal(t, 1e-3, spec.SettingsAt(s.Schedule, spec.SettingsOf(s), spec.SettingsOf(s), at).Update.LearningRate)
 		require.Equal(t, []int{first.Rollout.Groups, first.Rollout.GroupSize, first.Rollout.Turns}, []int{s.Rollout.Groups, s.Rollout.GroupSize, s.Rollout.Turns})
 		require.Equal(t, 1000, s.Stop.SampledTokens)
 		require.EqualValues(t, 3, s.Seed)
@@ -58,12 +58,12 @@ func TestSpecs(t *testing.T) {
 		require.False(t, seen[string(learns)], "%s is what another method is", m.Name)
 		seen[string(learns)] = true
 	}
-	require.Equal(t, bytes.Count(list, []byte(`"preset"`)), len(Methods), "algorithms that there are not")
+	require.Equal(t, bytes.Count(list, []byte(`"title"`)), len(Methods), "algorithms that there are not")
 }
 
 // A version that rolled out is evaluated before its iteration's tokens, one that an update made after.
 func TestRecordOfManifests(t *testing.T) {
-	r := Record{Method: "tsr", Seed: 2, Until: 150}
+	r := Record{Method: "tsr", Rate: 1e-3, Seed: 2, Until: 150}
 	of := func(iteration int, tokens float64, evaluations ...store.EvaluationRef) *store.Manifest {
 		return &store.Manifest{Iteration: iteration, Evaluations: evaluations, Metrics: map[string]canon.Float{
 			activities.TotalSampledTokens: canon.Float(tokens), "reward/mean": 0.5, "success/mean": 0.25, "rollout/trajectories": 8,
@@ -80,7 +80,7 @@ func TestRecordOfManifests(t *testing.T) {
 
 	folder := t.TempDir()
 	other := r
-	other.Method, other.Seed = "starpo", 1
+	other.Method, other.Seed = "grpo", 1
 	require.NoError(t, save(folder, []Record{r, other}))
 	got, err := Read(folder)
 	require.NoError(t, err)
@@ -91,7 +91,6 @@ func TestRecordOfManifests(t *testing.T) {
 	for _, broken := range []string{
 		strings.Replace(string(text), `"until":150`, `"until":1500`, 1), strings.Replace(string(text), `"tsr"`, `"none"`, 1),
 		strings.Replace(string(text), `"seed":2`, `"seed":2,"more":1`, 1), string(text[:len(text)-9]), strings.Replace(string(text), "[100,200]", "[200,100]", 1),
-		strings.Replace(string(text), `"until":150`, `"until":160`, 1),
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, study.RecordsFile), []byte(broken), 0o600))
 		_, err := Read(folder)
@@ -102,7 +101,7 @@ func TestRecordOfManifests(t *testing.T) {
 // record is a run whose first rollout sampled tokens for eight trajectories, and that ended with success.
 func record(method string, seed uint64, tokens int, reward, success float64) Record {
 	return Record{
-		Method: method, Seed: seed, Until: 100, Tokens: []int{tokens, 120}, Rewards: []canon.Float{canon.Float(reward), 1}, Successes: []canon.Float{0, 1},
+		Method: method, Rate: 1e-3, Seed: seed, Until: 100, Tokens: []int{tokens, 120}, Rewards: []canon.Float{canon.Float(reward), 1}, Successes: []canon.Float{0, 1},
 		Trajectories: []int{8, 8}, Evaluations: []Evaluation{{0, 0, 0.1}, {2, 120, canon.Float(success)}},
 	}
 }
@@ -112,25 +111,25 @@ func record(method string, seed uint64, tokens int, reward, success float64) Rec
 func TestTable(t *testing.T) {
 	methodstest.NeedsAll(t)
 	records := []Record{
-		record("starpo", 1, 40, 0.25, 0.5), record("starpo", 2, 48, 0.5, 0.52),
+		record("grpo", 1, 40, 0.25, 0.5), record("grpo", 2, 48, 0.5, 0.52),
 		record("gigpo", 1, 40, 0.25, 0.51), record("gigpo", 2, 48, 0.5, 0.53),
 		record("tsr", 1, 80, 0.75, 0.9), record("tsr", 2, 96, 0.75, 0.92),
-		record("starpo-subgoals", 1, 90, 0.25, 0.5), record("starpo-subgoals", 2, 90, 0.5, 0.52),
+		record("grpo-subgoals", 1, 90, 0.25, 0.5), record("grpo-subgoals", 2, 90, 0.5, 0.52),
 		record("hiper", 1, 90, 0.25, 0.9), record("hiper", 2, 90, 0.5, 0.92),
 	}
 	table := Table(records)
 	require.Contains(t, table, "equal. Methods with subgoals have another warm start and are compared with each other only.\n\n|")
 	for _, line := range []string{
-		"| StarPO | 2 | 2 | 10.0 % | 51.0 ± 12.7 % | – | TSR, beam | 1: 50.0, 2: 52.0 |\n", "| GiGPO | 2 | 2 | 10.0 % | 52.0 ± 12.7 % | – | TSR, beam | 1: 51.0, 2: 53.0 |\n",
-		"| HiPER | 2 | 2 | 10.0 % | 91.0 ± 12.7 % | StarPO with subgoals | – | 1: 90.0, 2: 92.0 |\n", "| StarPO with subgoals | 2 | 2 | 10.0 % | 51.0 ± 12.7 % | – | HiPER | 1: 50.0, 2: 52.0 |\n",
-		"| TSR, beam | 2 | 2 | 10.0 % | 91.0 ± 12.7 % | StarPO, GiGPO | – | 1: 90.0, 2: 92.0 |\n", "| TSR, beam | 0.375 ± 1.588 | 11.0 | 5.5 |\n",
+		"| GRPO | 0.001 | 2 | 2 | 10.0 % | 51.0 ± 12.7 % | – | – | TSR, beam | 1: 50.0, 2: 52.0 |\n", "| GiGPO | 0.001 | 2 | 2 | 10.0 % | 52.0 ± 12.7 % | 1.0 ± 0.0 | – | TSR, beam | 1: 51.0, 2: 53.0 |\n",
+		"| HiPER | 0.001 | 2 | 2 | 10.0 % | 91.0 ± 12.7 % | 40.0 ± 0.0 | GRPO with subgoals | – | 1: 90.0, 2: 92.0 |\n", "| GRPO with subgoals | 0.001 | 2 | 2 | 10.0 % | 51.0 ± 12.7 % | – | – | HiPER | 1: 50.0, 2: 52.0 |\n",
+		"| TSR, beam | 0.001 | 2 | 2 | 10.0 % | 91.0 ± 12.7 % | 40.0 ± 0.0 | GRPO, GiGPO | – | 1: 90.0, 2: 92.0 |\n", "| TSR, beam | 0.375 ± 1.588 | 11.0 | 5.5 |\n",
 	} {
 		require.Contains(t, table, line)
 	}
-	require.NotContains(t, table, "| GiGPO | 0.0", "it searches nothing")
-	require.NotContains(t, table, "| HiPER | 0.", "it searches nothing either: its thoughts are longer")
+	require.NotRegexp(t, `\| GiGPO \| \d\.\d{3} ±`, table, "it searches nothing")
+	require.NotRegexp(t, `\| HiPER \| \d\.\d{3} ±`, table, "it searches nothing either: its thoughts are longer")
 	alone := Table(records[:1])
-	require.Contains(t, alone, "| StarPO | 1 | 2 | 10.0 % | 50.0 % | – | – | 1: 50.0 |")
+	require.Contains(t, alone, "| GRPO | 0.001 | 1 | 2 | 10.0 % | 50.0 % | – | – | – | 1: 50.0 |")
 	require.NotContains(t, alone, "first rollout")
 	require.NotContains(t, Table(records[2:]), "first rollout", "nothing plain to compare with")
 	require.Empty(t, Table(nil))
@@ -147,51 +146,95 @@ func TestTable(t *testing.T) {
 func TestTableComparesCommonSeeds(t *testing.T) {
 	methodstest.NeedsAll(t)
 	records := []Record{
-		record("starpo", 1, 40, 0, 0.5), record("starpo", 2, 40, 0, 0.51), record("starpo", 3, 40, 0, 0.9), record("starpo", 4, 40, 0, 0.1),
+		record("grpo", 1, 40, 0, 0.5), record("grpo", 2, 40, 0, 0.51), record("grpo", 3, 40, 0, 0.9), record("grpo", 4, 40, 0, 0.1),
 		record("gigpo", 1, 40, 0, 0.8), record("gigpo", 2, 40, 0, 0.81),
 	}
 	table := Table(records)
-	require.Contains(t, table, "| StarPO | 4 | 2 | 10.0 % | 50.3 ± 52.0 % | – | GiGPO | 1: 50.0, 2: 51.0, 3: 90.0, 4: 10.0 |\n")
-	require.Contains(t, table, "| GiGPO | 2 | 2 | 10.0 % | 80.5 ± 6.4 % | StarPO | – | 1: 80.0, 2: 81.0 |\n")
-	require.NotContains(t, Table(append(records[2:4:4], records[4:]...)), "| GiGPO | 2 | 2 | 10.0 % | 80.5 ± 6.4 % | StarPO ", "no seed that both have")
+	require.Contains(t, table, "| GRPO | 0.001 | 4 | 2 | 10.0 % | 50.3 ± 52.0 % | – | – | GiGPO | 1: 50.0, 2: 51.0, 3: 90.0, 4: 10.0 |\n")
+	require.Contains(t, table, "| GiGPO | 0.001 | 2 | 2 | 10.0 % | 80.5 ± 6.4 % | 30.0 ± 0.0 | GRPO | – | 1: 80.0, 2: 81.0 |\n")
+	require.NotContains(t, Table(append(records[2:4:4], records[4:]...)), "| 80.5 ± 6.4 % | 30.0 ± 0.0 | GRPO ", "no seed that both have")
+}
+
+// Learning rates are tried first, and the better one has the other seeds.
+func TestRatesAreTried(t *testing.T) {
+	methodstest.NeedsAll(t)
+	o := Options{Seeds: 3, Tokens: 300, Only: []string{"gigpo", "echo"}}
+	names := func(records ...Record) (out []string) {
+		runs, err := o.chosen(records)
+		require.NoError(t, err)
+		for _, w := range runs {
+			out = append(out, fmt.Sprintf("%s-s%d", w.setting(), w.seed))
+		}
+		return out
+	}
+	tries := []string{"gigpo-0.0003-100-s1", "gigpo-0.001-100-s1", "echo-0.0003-100-s1", "echo-0.001-100-s1",
+		"gigpo-0.0003-100-s2", "gigpo-0.001-100-s2", "echo-0.0003-100-s2", "echo-0.001-100-s2"}
+	require.Equal(t, tries, names())
+	tried := func(rate float64, seed uint64, success float64) Record {
+		r := record("gigpo", seed, 40, 0, success)
+		r.Rate = rate
+		return r
+	}
+	some := []Record{tried(3e-4, 1, 0.9), tried(3e-4, 2, 0.1), tried(1e-3, 1, 0.3)}
+	require.Equal(t, tries, names(some...), "one of them is missing")
+	all := append(some, tried(1e-3, 2, 0.8))
+	require.Equal(t, append(tries, "gigpo-0.001-300-s1", "gigpo-0.001-300-s2", "gigpo-0.001-300-s3"), names(all...))
+	all[3] = tried(1e-3, 2, 0.7)
+	rate, ok := better(all, "gigpo", 100)
+	require.True(t, ok)
+	require.Equal(t, 3e-4, rate, "the lower one of equals")
+
+	long := tried(3e-4, 1, 0.6)
+	long.Until = 300
+	table := Table(append(all, long))
+	require.Contains(t, table, "after 300 sampled tokens")
+	require.Contains(t, table, "| GiGPO | 0.0003 | 1 | 2 | 10.0 % | 60.0 % | – | – | – | 1: 60.0 |\n")
+	require.Contains(t, table, "tried for 100 sampled tokens on 2 seeds: the mean success at the end.\n\n| method | 0.0003 | 0.001 |\n|---|---|---|\n| GiGPO | 50.0 % | 50.0 % |\n")
+	require.NotContains(t, table, "| ECHO |")
 }
 
 // What has a record is not run again, and a record of something else is refused.
 func TestRunsThatAreMissing(t *testing.T) {
 	methodstest.NeedsAll(t)
-	o := Options{Seeds: 2, Tokens: 100, Only: []string{"gigpo", "*grpo"}, Out: t.TempDir()}
-	runs, err := o.chosen()
+	o := Options{Seeds: 2, Tokens: 300, Only: []string{"gigpo", "*-grpo"}, Out: t.TempDir()}
+	runs, err := o.chosen(nil)
 	require.NoError(t, err)
-	var names []string
-	for _, w := range runs {
-		names = append(names, w.method.Name)
+	require.Len(t, runs, 3*2*triedSeeds)
+	var records []Record
+	of := func(w wanted) Record {
+		r := record(w.method.Name, w.seed, 40, 0, 1)
+		r.Spec, r.Rate, r.Until, r.Tokens = w.spec, w.rate, w.tokens, []int{40, w.tokens}
+		return r
 	}
-	require.Equal(t, []string{"gigpo", "tree-grpo", "deep-grpo", "gigpo", "tree-grpo", "deep-grpo"}, names)
-	done := record("gigpo", 2, 40, 0, 1)
-	done.Spec = runs[3].spec
-	todo, err := missing(runs, []Record{done})
+	done := of(runs[3])
+	todo, err := o.missing(runs, []Record{done})
 	require.NoError(t, err)
-	require.Len(t, todo, 5)
+	require.Len(t, todo, 11)
 	done.Spec = runs[0].spec
-	_, err = missing(runs, []Record{done})
-	require.ErrorContains(t, err, "the record of gigpo-s2 is of 100 tokens or of other settings: use another --out")
+	_, err = o.missing(runs, []Record{done})
+	require.ErrorContains(t, err, "the record of tree-grpo-0.001-100-s1 is of other settings or another number of --tokens: use another --out")
+	done.Until = 200
+	_, err = o.missing(runs, []Record{done})
+	require.ErrorContains(t, err, "tree-grpo-0.001-200-s1")
 
-	for _, o := range []Options{{Seeds: 0, Tokens: 1}, {Seeds: 1}, {Seeds: 1, Tokens: 1, Only: []string{"none"}}, {Seeds: 1, Tokens: 1, Only: []string{"["}}} {
+	for _, o := range []Options{{Seeds: 0, Tokens: 3}, {Seeds: 1, Tokens: 2}, {Seeds: 1, Tokens: 3, Only: []string{"none"}}, {Seeds: 1, Tokens: 3, Only: []string{"["}}} {
 		require.Error(t, Run(t.Context(), o, io.Discard, io.Discard))
 	}
 
 	// All that is asked for is done: nothing is opened.
-	var records []Record
 	for _, w := range runs {
-		r := record(w.method.Name, w.seed, 40, 0, 1)
-		r.Spec = w.spec
-		records = append(records, r)
+		records = append(records, of(w))
+	}
+	runs, err = o.chosen(records)
+	require.NoError(t, err)
+	for _, w := range runs[len(records):] {
+		records = append(records, of(w))
 	}
 	require.NoError(t, save(o.Out, records))
 	var out, progress bytes.Buffer
 	require.NoError(t, Run(t.Context(), o, &out, &progress))
-	require.Equal(t, "6 runs until 100 sampled tokens each, 6 of them done already\n", progress.String())
-	require.Contains(t, out.String(), "| GiGPO | 2 |")
+	require.Equal(t, "18 runs until 300 sampled tokens each, or 100 to try learning rates: 18 of them done already\n", progress.String())
+	require.Contains(t, out.String(), "| GiGPO | 0.0003 | 2 |")
 	written, err := os.ReadFile(filepath.Join(o.Out, "table.md"))
 	require.NoError(t, err)
 	require.Equal(t, out.String(), string(written))

@@ -22,7 +22,9 @@ import (
 // the same fingerprint computes the same bytes.
 type Record struct {
 	Method string `json:"method"`
-	Seed   uint64 `json:"seed"`
+	// Rate is the policy's learning rate.
+	Rate float64 `json:"rate"`
+	Seed uint64  `json:"seed"`
 	// Until is after how many sampled tokens the run ended.
 	Until int `json:"until"`
 	// Spec is the SHA-256 of what was run, as canonical JSON without its description, and without how often
@@ -61,7 +63,14 @@ func digest(text []byte) (string, error) {
 }
 
 // Name is the name of the record's run.
-func (r Record) Name() string { return fmt.Sprintf("%s-s%d", r.Method, r.Seed) }
+func (r Record) Name() string {
+	return fmt.Sprintf("%s-s%d", settingOf(r.Method, r.Rate, r.Until), r.Seed)
+}
+
+// settingOf names a method with a learning rate until so many tokens.
+func settingOf(method string, rate float64, tokens int) string {
+	return fmt.Sprintf("%s-%g-%d", method, rate, tokens)
+}
 
 // first is the success of the first version that was evaluated, the warm start's; NaN if none was.
 func (r Record) first() float64 {
@@ -118,8 +127,8 @@ func decode(line []byte) (Record, error) {
 	return r, nil
 }
 
-// Read reads the records of a folder; none if it has no file of them. They must be of one number of
-// tokens, and those of a seed of one device: devices may differ in bits, as seeds do, but methods are not compared across them.
+// Read reads the records of a folder; none if it has no file of them. Those of a seed must be of one
+// device: devices may differ in bits, as seeds do, but methods are not compared across them.
 func Read(folder string) ([]Record, error) {
 	place := filepath.Join(folder, study.RecordsFile)
 	text, err := os.ReadFile(place)
@@ -133,8 +142,8 @@ func Read(folder string) ([]Record, error) {
 			return nil, fmt.Errorf("%s, line %d: %w", place, len(all)+1, err)
 		}
 		for _, other := range all {
-			if r.Until != other.Until || r.Seed == other.Seed && r.Fingerprint != other.Fingerprint {
-				return nil, fmt.Errorf("%s: %s is of other tokens or of another device than %s: use another --out: %w", place, r.Name(), other.Name(), study.ErrRecord)
+			if r.Seed == other.Seed && r.Fingerprint != other.Fingerprint {
+				return nil, fmt.Errorf("%s: %s is of another device than %s: use another --out: %w", place, r.Name(), other.Name(), study.ErrRecord)
 			}
 		}
 		all = append(all, r)
@@ -145,7 +154,7 @@ func Read(folder string) ([]Record, error) {
 // save writes records to a folder, whole or not at all.
 func save(folder string, records []Record) error {
 	slices.SortFunc(records, func(a, b Record) int {
-		return cmp.Or(cmp.Compare(order(a.Method), order(b.Method)), cmp.Compare(a.Seed, b.Seed))
+		return cmp.Or(cmp.Compare(order(a.Method), order(b.Method)), cmp.Compare(a.Until, b.Until), cmp.Compare(a.Rate, b.Rate), cmp.Compare(a.Seed, b.Seed))
 	})
 	var lines bytes.Buffer
 	for _, r := range records {

@@ -31,9 +31,9 @@ type trials struct {
 	Seeds []uint64         `json:"seeds"`
 }
 
-// sweepOf is a study until so many tokens: its base, and each method's setting, by name. id is the
-// workflow id of its Sweep: the same for the same study on the same device, whichever of its runs are asked for, so that
-// its runs are found again.
+// sweepOf is a study: its base, and the setting of each method with each learning rate and each number of tokens, by
+// name. id is the workflow id of its Sweep: the same for the same study on the same device, whichever of its runs are
+// asked for, so that its runs are found again.
 type sweepOf struct {
 	id       string
 	base     map[string]any
@@ -43,29 +43,34 @@ type sweepOf struct {
 // newSweep is the study on a device.
 func (o Options) newSweep(fingerprint string) (sweepOf, error) {
 	s := sweepOf{settings: map[string]map[string]any{}}
+	var names []string
 	var docs []map[string]any
 	for _, m := range Methods {
-		text, err := o.spec(m, 1)
-		if err != nil {
-			return s, err
+		for _, rate := range compared.Rates {
+			for _, tokens := range []int{o.tried(), o.Tokens} {
+				text, err := o.spec(m, 1, rate, tokens)
+				if err != nil {
+					return s, err
+				}
+				var doc map[string]any
+				if err := json.Unmarshal(text, &doc); err != nil {
+					return s, fmt.Errorf("method %s: %w", m.Name, err)
+				}
+				delete(doc, "description")
+				delete(doc, "seed")
+				names, docs = append(names, settingOf(m.Name, rate, tokens)), append(docs, doc)
+			}
 		}
-		var doc map[string]any
-		if err := json.Unmarshal(text, &doc); err != nil {
-			return s, fmt.Errorf("method %s: %w", m.Name, err)
-		}
-		delete(doc, "description")
-		delete(doc, "seed")
-		docs = append(docs, doc)
 	}
 	s.base = common(docs)
-	for i, m := range Methods {
-		setting := map[string]any{"label": m.Name}
+	for i, name := range names {
+		setting := map[string]any{"label": name}
 		for field, value := range docs[i] {
 			if _, ok := s.base[field]; !ok {
 				setting[field] = value
 			}
 		}
-		s.settings[m.Name] = setting
+		s.settings[name] = setting
 	}
 	whole, err := canon.Marshal(map[string]any{"base": s.base, "settings": s.settings, "device": fingerprint})
 	if err != nil {
@@ -95,19 +100,19 @@ func (s sweepOf) start(g group) ([]byte, error) {
 // trials are those of a group of runs.
 func (s sweepOf) trials(g group) trials {
 	out := trials{Seeds: g.seeds}
-	for _, method := range g.methods {
-		out.List = append(out.List, s.settings[method])
+	for _, name := range g.settings {
+		out.List = append(out.List, s.settings[name])
 	}
 	return out
 }
 
-// group is each of the methods with each of the seeds.
+// group is each of the settings with each of the seeds.
 type group struct {
-	methods []string
-	seeds   []uint64
+	settings []string
+	seeds    []uint64
 }
 
-// groups are runs as products of methods and seeds, in their order. Runs are by seed.
+// groups are runs as products of settings and seeds, in their order. Runs are by seed.
 func groups(runs []wanted) []group {
 	var out []group
 	for len(runs) > 0 {
@@ -115,14 +120,14 @@ func groups(runs []wanted) []group {
 		if n < 0 {
 			n = len(runs)
 		}
-		var methods []string
+		var settings []string
 		for _, w := range runs[:n] {
-			methods = append(methods, w.method.Name)
+			settings = append(settings, w.setting())
 		}
-		if last := len(out) - 1; last >= 0 && slices.Equal(out[last].methods, methods) {
+		if last := len(out) - 1; last >= 0 && slices.Equal(out[last].settings, settings) {
 			out[last].seeds = append(out[last].seeds, runs[0].seed)
 		} else {
-			out = append(out, group{methods: methods, seeds: []uint64{runs[0].seed}})
+			out = append(out, group{settings: settings, seeds: []uint64{runs[0].seed}})
 		}
 		runs = runs[n:]
 	}

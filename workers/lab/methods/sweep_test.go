@@ -31,15 +31,27 @@ import (
 func TestSweepIsTheStudy(t *testing.T) {
 	methodstest.NeedsAll(t)
 	o := Options{Seeds: 3, Tokens: 5000}
-	runs, err := o.chosen()
+	var tried []Record
+	for _, m := range Methods {
+		for i, rate := range compared.Rates {
+			for seed := range uint64(triedSeeds) {
+				r := record(m.Name, seed+1, 40, 0, float64(i))
+				r.Rate, r.Until = rate, o.tried()
+				tried = append(tried, r)
+			}
+		}
+	}
+	runs, err := o.chosen(tried)
 	require.NoError(t, err)
 	s, err := o.newSweep("cpu")
 	require.NoError(t, err)
 	require.Contains(t, s.base, "environment")
-	require.Contains(t, s.settings["tsr"], "rollout")
+	require.Contains(t, s.settings["tsr-0.001-5000"], "rollout")
 
-	require.Len(t, groups(runs), 1)
-	todo := runs[4:] // four runs of the first seed have records
+	tries := 9 * 2 * triedSeeds
+	require.Len(t, runs, tries+9*3)
+	require.Len(t, groups(runs[:tries]), 1)
+	todo := runs[tries+4:] // four runs of the first seed have records
 	parts := groups(todo)
 	require.Equal(t, [][]uint64{{1}, {2, 3}}, [][]uint64{parts[0].seeds, parts[1].seeds})
 	first, err := s.start(parts[0])
@@ -74,10 +86,11 @@ func TestSweepIsTheStudy(t *testing.T) {
 // A device makes whole seeds.
 func TestDeviceMakesWholeSeeds(t *testing.T) {
 	methodstest.NeedsAll(t)
-	o := Options{Seeds: 2, Tokens: 100, Only: []string{"starpo", "gigpo"}}
-	runs, err := o.chosen()
+	o := Options{Seeds: 2, Tokens: 300, Only: []string{"grpo", "gigpo"}}
+	runs, err := o.chosen(nil)
 	require.NoError(t, err)
-	done := record("starpo", 1, 40, 0, 1)
+	runs = []wanted{runs[0], runs[2], runs[4], runs[6]} // one rate of each method
+	done := record("grpo", 1, 40, 0, 1)
 	done.Fingerprint = "cpu"
 	var said bytes.Buffer
 	can, err := possible(runs[1:], []Record{done}, "cpu", &said)
@@ -96,7 +109,7 @@ func TestDeviceMakesWholeSeeds(t *testing.T) {
 	folder := t.TempDir()
 	require.NoError(t, save(folder, []Record{done, other}))
 	_, err = Read(folder)
-	require.ErrorContains(t, err, "gigpo-s1 is of other tokens or of another device than starpo-s1")
+	require.ErrorContains(t, err, "gigpo-0.001-100-s1 is of another device than grpo-0.001-100-s1")
 	other.Seed = 2
 	require.NoError(t, save(folder, []Record{done, other}))
 	_, err = Read(folder)
@@ -106,7 +119,7 @@ func TestDeviceMakesWholeSeeds(t *testing.T) {
 // smallStudy makes runs of some seconds.
 var smallStudy = map[string]any{
 	"policy":     map[string]any{"warm_start": map[string]any{"steps": 2, "rows": 4}},
-	"rollout":    map[string]any{"groups": 1, "group_size": 4},
+	"rollout":    map[string]any{"groups": 1, "group_size": 4, "turns": 4},
 	"update":     map[string]any{"micro_batch": 4},
 	"evaluation": map[string]any{"every": 10, "instances": 2},
 }
@@ -134,7 +147,7 @@ func TestStudyRunsAsASweep(t *testing.T) {
 	plugintest.Needs(t)
 	_, err := dev.TemporalCLI()
 	devtest.Needs(t, err)
-	o := Options{Seeds: 3, Tokens: 150, Only: []string{"gigpo"}, Out: t.TempDir(), small: smallStudy}
+	o := Options{Seeds: 1, Tokens: 150, Only: []string{"gigpo"}, Out: t.TempDir(), small: smallStudy}
 	stack.AddWorkerFlags(pflag.NewFlagSet("", pflag.ContinueOnError), &o.Worker, 5*time.Second)
 	o.Worker.Device.XLAFlags = model.QuickCompile
 	ctx, cancel := context.WithCancel(t.Context())
@@ -143,28 +156,28 @@ func TestStudyRunsAsASweep(t *testing.T) {
 	some, err := Read(o.Out)
 	require.NoError(t, err, progress.String())
 	require.NotEmpty(t, some)
-	require.Less(t, len(some), 3)
+	require.Less(t, len(some), 5)
 
 	var out, again bytes.Buffer
 	require.NoError(t, Run(t.Context(), o, &out, &again), again.String())
 	records, err := Read(o.Out)
 	require.NoError(t, err)
-	require.Len(t, records, 3)
-	require.Contains(t, out.String(), "| GiGPO | 3 |")
-	require.Contains(t, again.String(), "3 runs until 150 sampled tokens each, ")
+	require.Len(t, records, 5)
+	require.Regexp(t, `\| GiGPO \| 0\.\d+ \| 1 \|`, out.String())
+	require.Contains(t, again.String(), "5 runs until 150 sampled tokens each, or 50 to try learning rates: 5 of them done already")
 
 	opened, err := model.OpenDevice(o.Worker.Device)
 	require.NoError(t, err)
 	defer opened.Close()
 	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)
-	runs, err := o.chosen()
+	runs, err := o.chosen(nil)
 	require.NoError(t, err)
 	memory := store.NewMemory()
 	w := runs[0]
 	trained, err := train.New(engine, memory).Train(t.Context(), "alone", w.text)
 	require.NoError(t, err)
-	alone := Record{Method: w.method.Name, Seed: w.seed, Until: o.Tokens, Spec: w.spec, Fingerprint: engine.Info().Fingerprint}
+	alone := Record{Method: w.method.Name, Rate: w.rate, Seed: w.seed, Until: w.tokens, Spec: w.spec, Fingerprint: engine.Info().Fingerprint}
 	for i := range trained.Iterations {
 		m, _, err := store.ReadManifestAt(t.Context(), memory, "alone", 0, i)
 		require.NoError(t, err)

@@ -21,8 +21,18 @@ type result struct {
 	before, success statistics.Estimate
 }
 
+// ended are the records of the runs that are compared: those of the most tokens, or none where rates are still tried.
+func ended(records []Record) []Record {
+	most := 0
+	for _, r := range records {
+		most = max(most, r.Until)
+	}
+	return slices.DeleteFunc(slices.Clone(records), func(r Record) bool { return r.Until < most })
+}
+
 // results are those of the methods that have records, in the order of Methods.
 func results(records []Record) []result {
+	records = ended(records)
 	var out []result
 	for _, m := range Methods {
 		r := result{method: m}
@@ -63,8 +73,21 @@ func (r result) over(other result) statistics.Estimate {
 	return statistics.Mean(last, confidence)
 }
 
-// Table renders records as Markdown: what each method reached, which differ, and what a search of the
-// first version gives beside the plain rollouts of the same version, seed by seed.
+// beyond is the success of the last version above another method's, paired by the seeds that both have.
+func (r result) beyond(other result) statistics.Estimate {
+	var gaps []float64
+	for _, run := range r.runs {
+		for _, o := range other.runs {
+			if o.Seed == run.Seed {
+				gaps = append(gaps, run.last()-o.last())
+			}
+		}
+	}
+	return statistics.Mean(gaps, confidence)
+}
+
+// Table renders records as Markdown: what each method reached, which differ, which learning rates were tried, and what a
+// search of the first version gives beside the plain rollouts of the same version, seed by seed.
 func Table(records []Record) string {
 	if len(records) == 0 {
 		return ""
@@ -72,8 +95,8 @@ func Table(records []Record) string {
 	all := results(records)
 	var b strings.Builder
 	fmt.Fprintf(&b, "Success of the last version on fixed instances, without a search, after %d sampled tokens: the mean over seeds with\nits %g %% interval by Student's distribution. Methods whose intervals overlap, over the seeds that both have, are called\nequal. Methods with %s have another warm start and are compared with each other only.\n\n",
-		records[0].Until, 100*confidence, strings.Join(slices.Sorted(maps.Keys(starts)), " or "))
-	b.WriteString("| method | seeds | iterations | warm start | success | above | below | seed by seed, % |\n|---|---|---|---|---|---|---|---|\n")
+		all[0].runs[0].Until, 100*confidence, strings.Join(slices.Sorted(maps.Keys(compared.Starts)), " or "))
+	b.WriteString("| method | learning rate | seeds | iterations | warm start | success | above the first, seed by seed | above | below | by seed, % |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range all {
 		var over, under []string
 		for _, other := range all {
@@ -84,10 +107,15 @@ func Table(records []Record) string {
 				under = append(under, other.method.Title)
 			}
 		}
+		beyond := "–"
+		if plain := plainOf(all, r.method); plain.method != r.method {
+			beyond = interval(r.beyond(plain), 100, 1, "")
+		}
 		iterations := statistics.Mean(of(r.runs, func(r Record) float64 { return float64(len(r.Tokens)) }), confidence)
-		fmt.Fprintf(&b, "| %s | %d | %.0f | %.1f %% | %s | %s | %s | %s |\n", r.method.Title, len(r.runs), iterations.Mean, 100*r.before.Mean,
-			interval(r.success, 100, 1, " %"), words(over), words(under), bySeed(r.runs))
+		fmt.Fprintf(&b, "| %s | %g | %d | %.0f | %.1f %% | %s | %s | %s | %s | %s |\n", r.method.Title, r.runs[0].Rate, len(r.runs), iterations.Mean, 100*r.before.Mean,
+			interval(r.success, 100, 1, " %"), beyond, words(over), words(under), bySeed(r.runs))
 	}
+	writeRates(&b, records)
 	searches := searchesOf(all)
 	if len(searches) == 0 {
 		return b.String()
@@ -98,6 +126,35 @@ func Table(records []Record) string {
 		fmt.Fprintf(&b, "| %s | %s | %.1f | %.1f |\n", s.method.Title, interval(s.reward, 1, 3, ""), s.tokens.Mean, s.plain.Mean)
 	}
 	return b.String()
+}
+
+// writeRates writes what each method reached with each learning rate that was tried.
+func writeRates(b *strings.Builder, records []Record) {
+	least := slices.MinFunc(records, func(a, b Record) int { return a.Until - b.Until }).Until
+	if least == ended(records)[0].Until {
+		return
+	}
+	fmt.Fprintf(b, "\nThe learning rates that were tried for %d sampled tokens on %d seeds: the mean success at the end.\n\n| method |", least, triedSeeds)
+	for _, rate := range compared.Rates {
+		fmt.Fprintf(b, " %g |", rate)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(compared.Rates)) + "\n")
+	for _, m := range Methods {
+		if _, ok := better(records, m.Name, least); !ok {
+			continue
+		}
+		fmt.Fprintf(b, "| %s |", m.Title)
+		for _, rate := range compared.Rates {
+			var last []float64
+			for _, r := range records {
+				if r.Method == m.Name && r.Rate == rate && r.Until == least {
+					last = append(last, r.last())
+				}
+			}
+			fmt.Fprintf(b, " %.1f %% |", 100*statistics.Mean(last, confidence).Mean)
+		}
+		b.WriteByte('\n')
+	}
 }
 
 // searched is what a method's first rollouts gave beside those of the plain method with the same seeds.
