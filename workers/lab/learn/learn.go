@@ -277,16 +277,24 @@ func (s Setting) broken(r Outcome) string {
 	return ""
 }
 
-// printProgress prints a run's progress every ten iterations. Queries that fail are
+// tellEvery is the longest time in which a run that has not come to its tenth iteration says nothing.
+const tellEvery = 30 * time.Second
+
+// printProgress prints a run's progress every ten iterations, and before them what it does. Queries that fail are
 // skipped: nothing depends on what it prints.
 func printProgress(ctx context.Context, c client.Client, run string, out io.Writer) {
+	told := time.Now()
 	for seen := 0; watch.Sleep(ctx, time.Second) == nil; {
 		s, err := watch.Status(ctx, c, run)
-		if err != nil || s.Iteration/10 == seen {
-			continue
+		switch {
+		case err != nil:
+		case s.Iteration/10 != seen:
+			seen = s.Iteration / 10
+			fmt.Fprintf(out, "%-22s iteration %d of %d: success %s, reward %s\n", run, s.Iteration, s.Iterations,
+				watch.Percent(s.Metrics, "success/mean"), watch.Value(s.Metrics, "reward/mean", "%.3f"))
+		case seen == 0 && time.Since(told) >= tellEvery:
+			told = time.Now()
+			fmt.Fprintf(out, "%-22s iteration %d of %d, %s\n", run, s.Iteration, s.Iterations, s.Phase)
 		}
-		seen = s.Iteration / 10
-		fmt.Fprintf(out, "%-22s iteration %d of %d: success %s, reward %s\n", run, s.Iteration, s.Iterations,
-			watch.Percent(s.Metrics, "success/mean"), watch.Value(s.Metrics, "reward/mean", "%.3f"))
 	}
 }
