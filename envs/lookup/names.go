@@ -99,3 +99,14 @@ var (
 func (n *names) tinyArea() string   { return n.once(func() string { return n.of(tinyAreas) }) }
 func (n *names) tinyHome() string   { return n.once(func() string { return n.of(tinyHomes) }) }
 func (n *names) tinyPerson() string { return n.once(func() string { return n.of(tinyPeople) }) }
+
+// twoWords are two words that differ, in the order of the list: a search does not look at the order of words.
+func (n *names) twoWords() string {
+	return n.once(func() string {
+		at, other := n.r.IntN(len(tinyPeople)), n.r.IntN(len(tinyPeople)-1)
+		if other >= at {
+			other++
+		}
+		return tinyPeople[min(at, other)] + " " + tinyPeople[max(at, other)]
+	})
+}

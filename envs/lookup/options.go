@@ -44,8 +44,8 @@ type Options struct {
 
 func (s *Options) declare(o *envs.Options) {
 	o.Choice("size", &s.Size, Full, sizeNames,
-		"the generated world: full (2,080 documents about people, cities, countries, companies and books), or tiny (162 documents of at "+
-			"most 12 tokens of the starter's second tokenizer)")
+		"the generated world: full (2,080 documents about people, cities, countries, companies and books), tiny (162 documents of at "+
+			"most 12 tokens of the starter's second tokenizer), or short (2,000 documents of one sentence in the same words)")
 	o.Int("seed", &s.Seed, 0, 0, maxSeed, "which world: another seed has other names and facts")
 	o.Int("hops_min", &s.HopsMin, 1, 1, maxHops, "least number of documents that a generated question needs: {range}")
 	o.Int("hops_max", &s.HopsMax, 2, max(1, min(s.HopsMin, maxHops)), maxHops, "most documents that a generated question needs: hops_min to 4")

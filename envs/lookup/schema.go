@@ -9,11 +9,14 @@ import (
 const (
 	// Tiny is a world of a few words, for a policy of the starter's size: a name is one token of its second tokenizer.
 	Tiny = "tiny"
+	// Short is a world of 2,000 documents of one short sentence, for the same policy: too many to remember. A name is two
+	// tokens.
+	Short = "short"
 	// Full is a world of people, cities, countries, companies and books, with more than 2,000 documents.
 	Full = "full"
 )
 
-var sizeNames = []string{Full, Tiny}
+var sizeNames = []string{Full, Tiny, Short}
 
 // x stands for an entity's name in a text.
 const x = "{x}"
@@ -66,7 +69,7 @@ func (s *schema) relationOf(name string) int {
 }
 
 // schemas are those of the sizes.
-var schemas = map[string]*schema{Full: &full, Tiny: &tiny}
+var schemas = map[string]*schema{Full: &full, Tiny: &tiny, Short: &short}
 
 var full = schema{
 	wordings: 3,
@@ -163,6 +166,22 @@ var tiny = schema{
 		tinyRelation("guide", "person", "person"),
 	},
 	facts: (*builder).tiny,
+}
+
+// The words of the short world are those of the tiny one, two of them in a name.
+var short = schema{
+	wordings: 1,
+	kinds: []kind{
+		{name: "person", training: 1600, test: 400, named: (*names).twoWords, sentences: []sentence{
+			{"The home of {x} is {home}, the guide {guide}.", []string{"home", "guide"}},
+		}},
+		{name: "home", shared: true},
+	},
+	relations: []relation{
+		tinyRelation("home", "person", "home"),
+		tinyRelation("guide", "person", "person"),
+	},
+	facts: (*builder).short,
 }
 
 // tinyRelation asks in one way: What is lamp's guide's home?

@@ -248,10 +248,24 @@ func (b *builder) tiny() {
 	homes := b.all("home")
 	for _, p := range people {
 		b.set(p, "home", b.one(homes))
-		guide := b.one(people)
-		for guide == p {
-			guide = b.one(people)
-		}
-		b.set(p, "guide", guide)
+		b.guide(p, people)
+	}
+}
+
+// guide draws who guides a person: somebody else.
+func (b *builder) guide(p int32, people []int32) {
+	guide := b.one(people)
+	for guide == p {
+		guide = b.one(people)
+	}
+	b.set(p, "guide", guide)
+}
+
+// short draws the facts of the short world.
+func (b *builder) short() {
+	people := b.all("person")
+	for _, p := range people {
+		b.set(p, "home", b.shared("home", tinyHomes[b.r.IntN(len(tinyHomes))]))
+		b.guide(p, people)
 	}
 }

@@ -34,7 +34,7 @@ func (w *world) all(hops int, each func(split int, start int32, relations []int,
 
 // A world's documents are as many as its options say, of one to four sentences, and no two have one name.
 func TestDocuments(t *testing.T) {
-	for size, want := range map[string]int{Full: 2080, Tiny: 162} {
+	for size, want := range map[string]int{Full: 2080, Tiny: 162, Short: 2000} {
 		for seed := range 2 {
 			w := generate(size, seed)
 			require.Len(t, w.documents, want)
@@ -265,7 +265,7 @@ func TestEachHopIsNeeded(t *testing.T) {
 // has questions of every number of hops, whatever the seed.
 func TestSplitsShareNoEntity(t *testing.T) {
 	for _, size := range sizeNames {
-		for seed := range map[string]int{Full: 3, Tiny: 60}[size] {
+		for seed := range map[string]int{Full: 3, Tiny: 60, Short: 3}[size] {
 			w := generate(size, seed)
 			in := [2]map[int32]bool{{}, {}}
 			for hops := 1; hops <= maxHops; hops++ {
@@ -280,7 +280,7 @@ func TestSplitsShareNoEntity(t *testing.T) {
 					}
 				})
 				require.Greater(t, counts[0], 2*counts[1])
-				require.Greater(t, counts[1], map[string]int{Full: 500, Tiny: 20}[size], "%s %d: %d hops", size, seed, hops)
+				require.Greater(t, counts[1], map[string]int{Full: 500, Tiny: 20, Short: 500}[size], "%s %d: %d hops", size, seed, hops)
 			}
 			for e := range in[0] {
 				require.False(t, in[1][e], w.entities[e].name)
@@ -363,8 +363,9 @@ func TestTinyNamesDiffer(t *testing.T) {
 // The documents and the first 100 questions of each world are part of the bits of every run with them.
 func TestWorldsArePinned(t *testing.T) {
 	for size, want := range map[string][2]string{
-		Full: {"c0c87ba675343301", "9ee6a814c75b7e5c"},
-		Tiny: {"4038e619e83da2bb", "4034bc16263927b9"},
+		Full:  {"c0c87ba675343301", "9ee6a814c75b7e5c"},
+		Tiny:  {"4038e619e83da2bb", "4034bc16263927b9"},
+		Short: {"56765efc774f1dc4", "cf339d33ea4b6724"},
 	} {
 		env, err := envs.New(Name, json.RawMessage(fmt.Sprintf(`{"size":%q,"hops_max":4}`, size)))
 		require.NoError(t, err)
