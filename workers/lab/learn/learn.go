@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/lab/twins"
@@ -35,6 +36,8 @@ type Outcome struct {
 	Rise float64 `json:"rise"`
 	// Curve is the success of the sampled episodes of each iteration, a share.
 	Curve []float64 `json:"curve,omitempty"`
+	// Evaluated are the versions that were measured on the fixed instances, Before and After among them.
+	Evaluated []Evaluation `json:"evaluated,omitempty"`
 	// Measured has the setting's metrics, and then success.
 	Measured   []Measured `json:"measured,omitempty"`
 	Iterations int        `json:"iterations"`
@@ -43,6 +46,12 @@ type Outcome struct {
 	Broken string `json:"broken,omitempty"`
 	// State is the state fingerprint at the run's end.
 	State string `json:"state,omitempty"`
+}
+
+// Evaluation is what a version reached on the fixed instances.
+type Evaluation struct {
+	Version int `json:"version"`
+	Figure
 }
 
 // Measured is a metric of the sampled episodes at the beginning of a run and at its end.
@@ -70,13 +79,13 @@ type Figure struct {
 // deviation is the standard error of the success, from its interval.
 func (f Figure) deviation() float64 { return (f.High - f.Low) / 2 / statistics.Z95 }
 
-func figureOf(e *workflows.Evaluated) Figure {
-	value := func(name string) float64 { return float64(e.Metrics[name]) }
+func figureOf(metrics map[string]canon.Float) Figure {
+	value := func(name string) float64 { return float64(metrics[name]) }
 	f := Figure{
 		Success: value("success/mean"), Low: value("success/low"), High: value("success/high"), Reward: value("reward/mean"),
 		Random: value("reference/random_success"), Best: -1,
 	}
-	if best, ok := e.Metrics["reference/best_success"]; ok {
+	if best, ok := metrics["reference/best_success"]; ok {
 		f.Best = float64(best)
 	}
 	return f
@@ -212,7 +221,7 @@ func train(ctx context.Context, on stack.Servers, s Setting, seed int, progress 
 	if r.First == nil || r.Last == nil || r.Last.Version != r.Iterations {
 		return out, fmt.Errorf("run %s ended without its evaluations", out.Run)
 	}
-	out.Before, out.After, out.State = figureOf(r.First), figureOf(r.Last), r.State
+	out.Before, out.After, out.State = figureOf(r.First.Metrics), figureOf(r.Last.Metrics), r.State
 	out.Rise = rise(out.Before, out.After)
 	chain, err := twins.Chain(ctx, on.Bucket, out.Run)
 	if err != nil {
@@ -220,6 +229,11 @@ func train(ctx context.Context, on stack.Servers, s Setting, seed int, progress 
 	}
 	for _, link := range chain {
 		out.Curve = append(out.Curve, float64(link.Manifest.Metrics[success]))
+		for _, e := range link.Manifest.Evaluations {
+			if e.Suite == r.First.Suite {
+				out.Evaluated = append(out.Evaluated, Evaluation{Version: e.Version, Figure: figureOf(e.Metrics)})
+			}
+		}
 	}
 	if len(s.Metrics) > 0 {
 		for _, name := range append(slices.Clone(s.Metrics), success) {

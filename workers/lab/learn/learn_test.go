@@ -161,6 +161,18 @@ func TestLearnCurves(t *testing.T) {
 	require.Contains(t, b.String(), "seed  1    10   20   30   40   50   60   \n")
 }
 
+// Versions between the first and the last are shown where they were measured.
+func TestLearnVersions(t *testing.T) {
+	at := func(version int, success float64) Evaluation { return Evaluation{version, Figure{Success: success}} }
+	var b bytes.Buffer
+	require.NoError(t, Print(&b, []Result{{Setting{Name: "code"}, []Outcome{
+		{Seed: 1, Evaluated: []Evaluation{at(0, 0.121), at(20, 0.363), at(40, 0.402)}}, {Seed: 2, Evaluated: []Evaluation{at(0, 0.1), at(40, 0.3)}},
+	}}}))
+	_, table, ok := strings.Cut(b.String(), "by version.\n\n")
+	require.True(t, ok)
+	require.Equal(t, "code  1  0: 12.1 %  20: 36.3 %  40: 40.2 %  \n", table)
+}
+
 // rewardNames are the names of rewards' settings, as a message lists them.
 func rewardNames() string {
 	var names []string

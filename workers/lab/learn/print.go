@@ -33,6 +33,9 @@ func Print(out io.Writer, results []Result) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	if err := printVersions(&b, results); err != nil {
+		return err
+	}
 	if err := printCurves(&b, results); err != nil {
 		return err
 	}
@@ -67,6 +70,31 @@ func printMeasured(b *strings.Builder, results []Result) error {
 		return err
 	}
 	fmt.Fprintf(b, "\nMetrics of the sampled episodes, the means of the first %d iterations and of the last.\n\n%s", few, rows.String())
+	return nil
+}
+
+// printVersions writes the success of versions between the first and the last, where some were measured.
+func printVersions(b *strings.Builder, results []Result) error {
+	var rows strings.Builder
+	w := tabwriter.NewWriter(&rows, 0, 0, 2, ' ', 0)
+	any := false
+	for _, t := range results {
+		for _, r := range t.Runs {
+			if len(r.Evaluated) <= 2 {
+				continue
+			}
+			any = true
+			fmt.Fprintf(w, "%s\t%d\t", t.Setting.Name, r.Seed)
+			for _, e := range r.Evaluated {
+				fmt.Fprintf(w, "%d: %.1f %%\t", e.Version, 100*e.Success)
+			}
+			fmt.Fprintln(w)
+		}
+	}
+	if err := w.Flush(); err != nil || !any {
+		return err
+	}
+	fmt.Fprintf(b, "\nSuccess on the fixed instances by version.\n\n%s", rows.String())
 	return nil
 }
 
