@@ -20,7 +20,8 @@ const (
 	onlyOfTurn    = "has this turn brought the agent nearer to the end of its task?"
 )
 
-// modelJudge pays what a language model says, behind an address or on the run's own engine: of an episode at its last turn, of a turn there.
+// modelJudge pays what a language model says, behind an address or on the run's own engine: of an episode at its last turn, of a
+// turn there.
 func modelJudge(o *envs.Options) Module {
 	var j Judge
 	var f judge.Form
