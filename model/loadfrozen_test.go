@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A network that only scores gives the log-probs of the same weights in programs that train too, at all widths and in both
+// A network that is not trained gives the log-probs and the replies of the same weights in programs that train too, at all widths and in both
 // dtypes. It has no program besides, and in bfloat16 its matrices are on the device once.
 func TestFrozenNetworks(t *testing.T) {
 	d := testDevice(t)
@@ -38,6 +38,25 @@ func TestFrozenNetworks(t *testing.T) {
 					require.Equal(t, want[i], got[i])
 				}
 			}
+			generate := Shapes{GenerateRows: 2, PromptTokens: 6, MaxNewTokens: 5, ComputeDtype: dtype}
+			in := GenerateInput{Prompts: randomRows(1, tiny(), 3, 6), Greedy: true}
+			var wrote []GenerateOutput
+			for _, frozenToo := range []bool{false, true} {
+				generate.Frozen = frozenToo
+				g, err := d.Programs(tiny(), nil, generate)
+				require.NoError(t, err)
+				defer g.Free()
+				st := whole
+				if frozenToo {
+					st, err = g.LoadFrozen(params.source())
+					require.NoError(t, err)
+					defer st.Free()
+				}
+				got, err := g.Sampler.Generate(bg, st, in)
+				require.NoError(t, err)
+				wrote = append(wrote, got)
+			}
+			require.Equal(t, wrote[0], wrote[1])
 			for i := range frozen.params {
 				require.True(t, (frozen.params[i] == nil) != (frozen.copies == nil || frozen.copies[i] == nil), "tensor %d is there once", i)
 			}

@@ -136,7 +136,7 @@ func (p *Programs) Load(src Source) (*State, error) { return p.load(src, true) }
 func (p *Programs) LoadParams(src Source) (*State, error) { return p.load(src, false) }
 
 // LoadFrozen copies what the programs read of a network that is not trained (Shapes.Frozen) to the device, one tensor
-// at a time: matrices in the compute dtype, norms and biases in float32. Score takes the state; nothing else does.
+// at a time: matrices in the compute dtype, norms and biases in float32. Score and Generate take the state; nothing else does.
 func (p *Programs) LoadFrozen(src Source) (*State, error) { return p.loadFrozen(src) }
 
 // LoadBase copies the weights of a base model to the device, one tensor at a time. The

@@ -52,7 +52,7 @@ type Shapes struct {
 	SumSquares bool
 	// Sharded prepares what adds up the gradients of shards (Gradient.Shard).
 	Sharded bool
-	// Frozen says that the network only scores: no program updates it, and Score's keeps nothing for a backward
+	// Frozen says that the network is not trained: no program updates it, and Score's keeps nothing for a backward
 	// pass. Its state is LoadFrozen's.
 	Frozen bool
 	// Loss selects the parts of Update's loss; zero is the plain clipped surrogate.

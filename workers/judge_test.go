@@ -2,6 +2,7 @@ package workers
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -102,6 +103,24 @@ func TestOwnJudge(t *testing.T) {
 		}
 	}
 	require.NotEmpty(t, sampled["first"])
+
+	// Another model judges: a replay computes its answers again from the files that the manifest names.
+	dir, err := filepath.Abs("../model/testdata/llama-tiny")
+	require.NoError(t, err)
+	other := strings.Replace(string(ownJudgeSpec("")), `"judge": "run", "model": ""`, fmt.Sprintf(`"judge": %q`, "folder:"+dir), 1)
+	models := store.NewMemory()
+	_, err = train.New(engine, models).Train(ctx, "other", []byte(other))
+	require.NoError(t, err)
+	got, err := ReplayIteration(ctx, models, opened, "other", 1, func(string) {})
+	require.NoError(t, err)
+	require.True(t, got.Same(), "%v", got.Differences)
+	head, err := store.Head(ctx, models, "other")
+	require.NoError(t, err)
+	weights := head.Manifest.Judge.Files["model.safetensors"]
+	require.NoError(t, models.Delete(ctx, weights.Key))
+	report, err := store.Verify(ctx, models, "other", nil)
+	require.NoError(t, err)
+	require.False(t, report.OK(), "the judge is of the chain")
 
 	// A question that is too long is refused, and its episode has no verdict.
 	s := store.NewMemory()

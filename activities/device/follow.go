@@ -203,10 +203,10 @@ func (e *Engine) roomAhead(run activities.Run, rc *run.Context, bytes int64) err
 	return nil
 }
 
-// weightBytes is an estimate of what the weights of a run's version need of a device: with moments, and with the second network's.
+// weightBytes is an estimate of what the weights of a run need of a device: with moments, and those of networks beside the policy.
 func weightBytes(rc *run.Context) int64 {
 	m := derived(rc).Memory
-	return m.Frozen + m.Weights + m.Moments + m.ComputeCopy + m.Critic
+	return m.Frozen + m.Weights + m.Moments + m.ComputeCopy + m.Critic + m.Teacher + m.Judge
 }
 
 func gib(bytes int64) float64 { return float64(bytes) / (1 << 30) }

@@ -17,9 +17,9 @@ import (
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
 
-// Grade answers questions about the episodes of a round by the policy itself, or by its version 0, which is held beside it,
-// and stores the answers. It writes the likeliest tokens, so an answer follows from the version, the question, its place in
-// the table and the shapes.
+// Grade answers questions about the episodes of a round by the policy itself, or by its version 0 or another model, which is
+// held beside it, and stores the answers. It writes the likeliest tokens, so an answer follows from the version or the model,
+// the question, its place in the table and the shapes.
 func (d *Device) Grade(ctx context.Context, in activities.GradeInput) (_ activities.GradeResult, err error) {
 	defer run.Edge(ctx, &err, "grade the episodes of iteration %d of run %s", in.Rollout.Iteration, in.Policy.Run.ID)
 	of := in.Policy.Run
@@ -52,21 +52,26 @@ func (w *work) grade(ctx context.Context, s store.Store, of activities.Run, ques
 	if !ok {
 		return nil, fmt.Errorf("the run's own engine does not judge: %w", store.ErrInvalid)
 	}
-	p, err := w.engine.programsFor(w.Context, of, shapes)
+	p, err := w.engine.prepared(judgeKey(w.Context, of, shapes), w.Context, of)
 	if err != nil {
 		return nil, err
 	}
-	state := w.engine.state
-	if w.Judge().Form.Model == judge.First {
-		if state, err = w.reference(ctx, s, of, nil); err != nil {
-			return nil, err
-		}
+	state, tok := w.engine.state, w.Tokenizer
+	switch {
+	case w.JudgeModel != nil:
+		tok = w.JudgeModel.Tokenizer
+		state, err = w.judgeModel(ctx, s, of)
+	case w.Judge().Form.Model == judge.First:
+		state, err = w.reference(ctx, s, of, nil)
+	}
+	if err != nil {
+		return nil, err
 	}
 	rows := make([]run.GradeRow, len(questions))
-	ends := w.Tokenizer.EndOfTurn()
+	ends := tok.EndOfTurn()
 	gen := model.GenerateInput{Stop: ends, Greedy: true}
 	for i, q := range questions {
-		ids, err := w.Tokenizer.EncodeChat([]chat.Message{{Role: "user", Content: q.Text}}, true)
+		ids, err := tok.EncodeChat([]chat.Message{{Role: "user", Content: q.Text}}, true)
 		rows[i].Question = q.Question
 		if errors.Is(err, tokenizer.ErrRewritten) { // a reply in the question may do that, and ends no run
 			rows[i].Refused = err.Error()
@@ -90,7 +95,7 @@ func (w *work) grade(ctx context.Context, s store.Store, of activities.Run, ques
 		if n := len(ids); n > 0 && slices.Contains(ends, ids[n-1]) {
 			ids = ids[:n-1]
 		}
-		rows[i].Reply = strings.ToValidUTF8(w.Tokenizer.Decode(ids), "\uFFFD")
+		rows[i].Reply = strings.ToValidUTF8(tok.Decode(ids), "\uFFFD")
 	}
 	return rows, nil
 }

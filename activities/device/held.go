@@ -18,6 +18,7 @@ type held struct {
 	reference   *model.State         // parameters alone; nil until it is needed
 	referenceOf string               // digest of the manifest whose snapshot it is; empty: version 0
 	teacher     *model.State         // as its programs read it; nil until it is needed
+	judge       *model.State         // the model that judges, likewise; nil where the policy judges
 	frozen      *frozenBase          // below adapters; nil until it is needed
 	followed    followed             // zero of a run that is not followed
 	bytes       int64                // an estimate of what its weights need, of a run that is followed
@@ -85,8 +86,8 @@ func (e *Engine) hold(policy, second *model.State) {
 	e.state, e.second, e.fingerprint = policy, second, ""
 }
 
-// drop frees the policy and the second network in memory. The programs, the reference, the teacher and a frozen base
-// model stay.
+// drop frees the policy and the second network in memory. The programs, the reference, the teacher, the judge and
+// a frozen base model stay.
 func (e *Engine) drop() { e.hold(nil, nil) }
 
 // dropAll also frees the reference and a frozen base model.
@@ -149,7 +150,7 @@ func (h *held) free() {
 	h.dropSampler()
 	h.dropBegun()
 	h.dropKept()
-	for _, s := range []*model.State{h.state, h.second, h.reference, h.teacher} {
+	for _, s := range []*model.State{h.state, h.second, h.reference, h.teacher, h.judge} {
 		if s != nil {
 			s.Free()
 		}

@@ -61,6 +61,14 @@ func (e *Engine) teacherFor(rc *run.Context, run activities.Run) (*model.Program
 	return e.prepared(teacherKey(rc), rc, run)
 }
 
+// judgeKey is that of the programs by which a run judges: the policy's, or another model's.
+func judgeKey(rc *run.Context, run activities.Run, shapes model.Shapes) programsKey {
+	if rc.JudgeModel == nil {
+		return policyKey(rc, run, shapes)
+	}
+	return programsKey{base: rc.JudgeModel.Index.Digest, second: judgeNetwork, shapes: shapes}
+}
+
 func teacherKey(rc *run.Context) programsKey {
 	s := rc.Shapes(rc.Training, 1)
 	return programsKey{base: rc.Teacher.Index.Digest, second: teacherNetwork, shapes: model.Shapes{
@@ -81,6 +89,8 @@ func (e *Engine) prepared(key programsKey, rc *run.Context, run activities.Run) 
 		c, legal = secondConfig(rc), nil
 	case teacherNetwork:
 		c, legal = rc.Teacher.Config, rc.Teacher.Legal
+	case judgeNetwork:
+		c, legal = rc.JudgeModel.Config, rc.JudgeModel.Legal
 	}
 	p, err := e.device.Programs(c, legal, key.shapes)
 	if err != nil {
@@ -143,7 +153,7 @@ func programKeys(rc *run.Context, run activities.Run) []programsKey {
 		keys = append(keys, policyKey(rc, run, rc.Shapes(rc.Training, turn)))
 	}
 	if shapes, judges := rc.JudgeShapes(); judges {
-		keys = append(keys, policyKey(rc, run, shapes))
+		keys = append(keys, judgeKey(rc, run, shapes))
 	}
 	if rc.Train.Credit.Second() {
 		keys = append(keys, secondKey(rc, run))

@@ -52,7 +52,7 @@ func (d *Device) restore(ctx context.Context, w *work, in activities.RestoreInpu
 		if err := w.selfTest(ctx, run, w.Train.Credit.Second()); err != nil {
 			return activities.RestoreResult{}, err
 		}
-		if err := w.testTeacher(ctx, d.Store, run); err != nil {
+		if err := w.testFrozen(ctx, d.Store, run); err != nil {
 			return activities.RestoreResult{}, err
 		}
 	}

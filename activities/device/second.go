@@ -14,8 +14,9 @@ const (
 	noNetwork     network = "" // the programs are the policy's
 	criticNetwork network = "critic"
 	prmNetwork    network = "prm" // a process reward model
-	// teacherNetwork is no second network, which a run trains, but has programs of its own too.
+	// teacherNetwork and judgeNetwork are no second networks, which a run trains, but have programs of their own too.
 	teacherNetwork network = "teacher"
+	judgeNetwork   network = "judge"
 )
 
 // secondOf is the second network that a run trains.

@@ -195,7 +195,7 @@ func (w *work) selfTestPrompts(s model.Shapes, draws *rand.Rand) model.GenerateI
 		for i := range uniforms[:min(selfTestTokens, s.MaxNewTokens)-1] {
 			uniforms[i] = draws.Float32()
 		}
-		in.Prompts = append(in.Prompts, w.legalIDs(s.PromptTokens, draws))
+		in.Prompts = append(in.Prompts, legalIDs(w.Legal, s.PromptTokens, draws))
 		in.Uniforms = append(in.Uniforms, uniforms)
 	}
 	return in
@@ -226,7 +226,7 @@ func (w *work) selfTestRows(s model.Shapes, draws *rand.Rand) []batch.MicroBatch
 		}
 		mask := slices.Concat(make([]bool, s.Sequence/2), slices.Repeat([]bool{true}, s.Sequence-s.Sequence/2))
 		for range s.MicroBatch {
-			b.IDs = append(b.IDs, w.legalIDs(s.Sequence, draws))
+			b.IDs = append(b.IDs, legalIDs(w.Legal, s.Sequence, draws))
 			b.Lengths = append(b.Lengths, int32(s.Sequence))
 			b.Mask = append(b.Mask, mask)
 			b.Columns[batch.Turns] = append(b.Columns[batch.Turns], slices.Repeat([]float32{1}, s.Sequence))
@@ -259,12 +259,12 @@ func valuedRows(batches []batch.MicroBatch, values int) {
 	}
 }
 
-// legalIDs draws ids that the tokenizer has.
-func (w *work) legalIDs(n int, draws *rand.Rand) []int32 {
+// legalIDs draws ids that a tokenizer has.
+func legalIDs(legal []bool, n int, draws *rand.Rand) []int32 {
 	out := make([]int32, n)
 	for i := range out {
-		for ok := false; !ok; ok = w.Legal[out[i]] {
-			out[i] = int32(draws.IntN(len(w.Legal)))
+		for ok := false; !ok; ok = legal[out[i]] {
+			out[i] = int32(draws.IntN(len(legal)))
 		}
 	}
 	return out

@@ -89,13 +89,11 @@ func (h *Host) Manifest(ctx context.Context, in activities.CommitInput) (*store.
 		return nil, err
 	}
 	m.Base.Name = t.Policy.From
-	if t.Teacher != nil {
-		_, teacher, err := run.FindModel(ctx, h.Store, t.Teacher.Model)
-		if err != nil {
-			return nil, fmt.Errorf("teacher: %w", err)
-		}
-		teacher.Name = t.Teacher.From
-		m.Teacher = &teacher
+	if m.Teacher, err = h.besidePolicy(ctx, t.Teacher); err != nil {
+		return nil, fmt.Errorf("teacher: %w", err)
+	}
+	if m.Judge, err = h.besidePolicy(ctx, t.JudgeModel()); err != nil {
+		return nil, fmt.Errorf("judge: %w", err)
 	}
 	if m.Tombstones, err = h.tombstones(ctx, t, in); err != nil {
 		return nil, err

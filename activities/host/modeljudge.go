@@ -190,7 +190,7 @@ func (h *Host) ownJudge(ctx context.Context, rc *run.Context, in activities.Judg
 		return out, err
 	}
 	rows, err := j.byModel(ctx, func(_ context.Context, digest string, r judge.Request) (judge.Answer, error) {
-		return graded(digest, r.Model, grades)
+		return graded(digest, j.Name+" "+r.Model, grades)
 	})
 	if err != nil {
 		return out, err
@@ -228,7 +228,7 @@ func (j judging) questions() (out []run.QuestionRow, err error) {
 	return out, nil
 }
 
-// graded is what the run's own engine, with one of its models, answered to the question of a digest.
+// graded is what the run's own engine, with a model of this name, answered to the question of a digest.
 func graded(digest, model string, grades map[string]run.GradeRow) (judge.Answer, error) {
 	row, ok := grades[digest]
 	switch {
@@ -237,7 +237,7 @@ func graded(digest, model string, grades map[string]run.GradeRow) (judge.Answer,
 	case row.Refused != "":
 		return judge.Answer{}, fmt.Errorf("%w: %s", judge.ErrRefused, row.Refused)
 	}
-	return judge.Answer{Model: judge.Own + " " + model, Reply: row.Reply}, nil
+	return judge.Answer{Model: model, Reply: row.Reply}, nil
 }
 
 // judgeDrifts asks a language model again about the episodes of one round, if this worker has it. A round without verdicts,

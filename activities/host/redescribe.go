@@ -61,7 +61,8 @@ func (h *Host) describedAgain(ctx context.Context, in activities.ResolveInput) (
 		return out, nil
 	}
 	t = t.WithDefaultsOf(written, in.Spec)
-	t.Policy, t.Teacher = written.Policy, written.Teacher
+	t.Policy = written.Policy
+	t = takenFrom(t, written)
 	var base store.Ref
 	if in.Describe.Base != nil {
 		base = *in.Describe.Base

@@ -238,9 +238,7 @@ func completedFrom(t, written spec.Train, document []byte) spec.Train {
 	t.Limits.ScoreRows = cmp.Or(t.Limits.ScoreRows, written.Limits.ScoreRows)
 	t.Limits.SnapshotMiB = cmp.Or(t.Limits.SnapshotMiB, written.Limits.SnapshotMiB)
 	t.Policy = startingAs(t.Policy, written.Policy, document)
-	if a, b := t.Teacher, written.Teacher; a != nil && b != nil && a.From == b.From && a.Model == "" {
-		t.Teacher = b
-	}
+	t = takenFrom(t, written)
 	t = t.WithDefaultsOf(written, document)
 	t.Evaluation.Suites = slices.Clone(t.Evaluation.Suites)
 	for i := range t.Evaluation.Suites {
@@ -267,7 +265,7 @@ func startingAs(p, resolved spec.Policy, document []byte) spec.Policy {
 }
 
 // completed fills in what a spec leaves to the environment and the model: the widths of
-// the contexts, the teacher's digest, and the sizes of what a device does at once. document is what a person
+// the contexts, the digests of the models beside the policy, and the sizes of what a device does at once. document is what a person
 // wrote.
 func (h *Host) completed(ctx context.Context, t spec.Train, document []byte, base store.Ref, imported bool) (spec.Train, error) {
 	var files map[string][]byte // nil for a starter
@@ -284,10 +282,8 @@ func (h *Host) completed(ctx context.Context, t spec.Train, document []byte, bas
 	if err != nil {
 		return t, err
 	}
-	if t.Teacher != nil {
-		if t.Teacher, err = h.teacher(ctx, t, files); err != nil {
-			return t, err
-		}
+	if t, err = h.frozen(ctx, t, files); err != nil {
+		return t, err
 	}
 	shape, err := h.shape(ctx, t, base, imported)
 	if err != nil {

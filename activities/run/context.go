@@ -35,8 +35,8 @@ type Context struct {
 	// Modules are those of the spec's rewards, in its order.
 	Modules []rewards.Module
 	*BaseModel
-	// Teacher is nil in a run without one, and in a context that NewContext alone has made.
-	Teacher *Teacher
+	// Teacher and JudgeModel are nil in a run without one, and in a context that NewContext alone has made.
+	Teacher, JudgeModel *Frozen
 }
 
 // BaseModel is a base model's configuration and tokenizer, which its runs share; in a Context,
@@ -82,10 +82,8 @@ func (c *Contexts) Read(ctx context.Context, s store.Store, run activities.Run) 
 		if err != nil {
 			return nil, fmt.Errorf("run %s: %w", run.ID, err)
 		}
-		if t.Teacher != nil {
-			if err := c.teach(ctx, s, rc); err != nil {
-				return nil, fmt.Errorf("teacher of run %s: %w", run.ID, err)
-			}
+		if err := c.frozen(ctx, s, rc); err != nil {
+			return nil, fmt.Errorf("run %s: %w", run.ID, err)
 		}
 		return rc, nil
 	})

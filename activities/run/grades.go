@@ -50,6 +50,9 @@ func (rc *Context) JudgeShapes() (_ model.Shapes, ok bool) {
 		return model.Shapes{}, false
 	}
 	sh := rc.Shapes(rc.Training, 1)
+	if own.Model != nil { // its programs only generate, and nothing scores what they write
+		sh = model.Shapes{ChunkTokens: sh.ChunkTokens, ComputeDtype: sh.ComputeDtype, Frozen: true}
+	}
 	sh.GenerateRows = min(rc.Train.Rollout.Pass(), rc.Train.Questions())
 	sh.BlockRows, sh.SharedPrompts, sh.Append = 0, 0, model.AppendShapes{}
 	sh.PromptTokens, sh.MaxNewTokens = own.PromptTokens, own.MaxTokens

@@ -81,7 +81,7 @@ func Foreign(t spec.Train) ([]string, error) {
 		}
 	}
 	judge, err := JudgeOf(t)
-	if err == nil && judge != nil {
+	if err == nil && judge != nil && (judge.Form == nil || !judge.Form.Own()) {
 		add(judge.Name)
 	}
 	return names, err
@@ -179,6 +179,13 @@ func rewardProblems(r spec.Reward, e spec.Environment, think bool) []spec.Proble
 	}
 	if len(problems) > 0 {
 		return problems
+	}
+	if of := (spec.Train{Rewards: []spec.Reward{r}}).JudgeModel(); of != nil {
+		if _, err := of.Origin(); err != nil {
+			return []spec.Problem{{
+				Path: "options.judge", Found: strict.Quote(of.From), Allowed: "the NAME of a server, run, or a model: " + spec.FrozenAllowed, Hint: err.Error(),
+			}}
+		}
 	}
 	for _, p := range e.Parts() {
 		env, err := envs.New(p.Name, p.Options)

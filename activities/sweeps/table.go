@@ -191,6 +191,14 @@ func (s *Sweeps) memory(ctx context.Context, m *store.Manifest) (int64, error) {
 		}
 		t.Teacher.Network = &teacher
 	}
+	if judge := t.JudgeModel(); judge != nil && m.Judge != nil {
+		of, err := s.shape(ctx, *m.Judge)
+		if err != nil {
+			return 0, fmt.Errorf("judge: %w", err)
+		}
+		judge.Network = &of
+		t = t.WithJudgeModel(*judge)
+	}
 	return spec.Derive(t, shape).Memory.Peak, nil
 }
 

@@ -34,10 +34,11 @@ const (
 // Form is what a judge is asked about episodes, and how its replies are read.
 type Form struct {
 	// Judge is the NAME of the worker's --judge NAME=URL, Model the model that its server is asked for; or Own, whose Model is
-	// First or Current.
+	// First or Current; or where a model is from that the run's own engine serves (IsModel), whose Model is the digest of its
+	// folder in the store, "" before the start of a run writes it down.
 	Judge string `json:"judge"`
 	Model string `json:"model"`
-	// PromptTokens is the most tokens of a question to Own; 0 for a server.
+	// PromptTokens is the most tokens of a question to the run's own engine; 0 for a server.
 	PromptTokens int `json:"prompt_tokens,omitempty"`
 	// Prompt is the template of a question; CheckPrompt reads it.
 	Prompt string `json:"prompt"`
@@ -53,8 +54,12 @@ type Form struct {
 	Unreadable float64 `json:"unreadable"`
 }
 
-// Own reports whether the run's own engine judges.
-func (f Form) Own() bool { return f.Judge == Own }
+// IsModel reports whether the name of a judge says where a model is from ("hf:NAME", "run:ID@VERSION"), which the run's own
+// engine serves. No server's name has a colon.
+func IsModel(name string) bool { return strings.Contains(name, ":") }
+
+// Own reports whether the run's own engine judges, by the policy or by another model.
+func (f Form) Own() bool { return f.Judge == Own || IsModel(f.Judge) }
 
 // Message is one of a request.
 type Message struct {

@@ -28,12 +28,12 @@ var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 // nameForm says what validName allows.
 const nameForm = "a letter or digit, then up to 63 of a-z, 0-9, _ and -"
 
-// BadName says what the name of a judge must be if it is not that; "" if it is.
+// BadName says what the name of a judge must be if it is not that; "" if it is. Where a model is from, a spec checks.
 func BadName(name string) string {
-	if validName.MatchString(name) {
+	if validName.MatchString(name) || IsModel(name) {
 		return ""
 	}
-	return "the NAME of a worker's --judge NAME=URL: " + nameForm
+	return "the NAME of a worker's --judge NAME=URL: " + nameForm + "; run; or a model, as \"hf:NAME\""
 }
 
 // Parse reads NAME=URL, the value of --judge. The error shows no part in which a secret may stand.

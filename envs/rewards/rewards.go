@@ -149,7 +149,7 @@ var modules = []entry{
 	{"first_attempt", "the reward of the first turn, at the first turn: a weight of −1 takes it away (SCoRe's first stage, arXiv 2409.12917)", firstAttempt},
 	{"foreign", "what a judge of your own says of an episode, or of each of its turns: see docs/own-environments.md", foreignJudge},
 	{"improvement", "what the second turn earned more than the first, at the second turn (SCoRe's bonus, arXiv 2409.12917)", improvement},
-	{"judge", "what a language model behind an address says of an episode, or of each of its turns: see docs/rewards.md", modelJudge},
+	{"judge", "what a language model says of an episode, or of each of its turns, behind an address or on the run's own engine: see docs/rewards.md", modelJudge},
 	{"length", "short correct rows of a group above long ones (Kimi k1.5, arXiv 2501.12599)", length},
 	{"progress", "the change of the distance that is left, in cells", progress},
 	{"state", "what a thought says of the state before and after, against the truth (VAGEN, arXiv 2510.16907)", state},

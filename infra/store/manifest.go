@@ -44,6 +44,8 @@ type Manifest struct {
 	Base ModelRef `json:"base"`
 	// Teacher is the frozen model that scored the rows too; nil in a run without one.
 	Teacher *ModelRef `json:"teacher,omitempty"`
+	// Judge is the frozen model that judged the episodes; nil in a run without one.
+	Judge *ModelRef `json:"judge,omitempty"`
 	// Settings are the effective knobs of this iteration, as a JSON value that the
 	// store does not look into; SettingsDigest is the SHA-256 of their canonical form.
 	Settings       json.RawMessage `json:"settings"`
@@ -278,7 +280,7 @@ type NamedRef struct {
 }
 
 // Refs are all artifacts that the manifest names, in a fixed order: the parent
-// manifest, the spec, the base model, the teacher, then the iteration's own.
+// manifest, the spec, the base model, the teacher, the judge, then the iteration's own.
 func (m *Manifest) Refs() []NamedRef { return m.refs() }
 
 func (m *Manifest) refs() []NamedRef {
@@ -318,6 +320,9 @@ func (m *Manifest) refs() []NamedRef {
 	files("base.files", m.Base.Files)
 	if m.Teacher != nil {
 		files("teacher.files", m.Teacher.Files)
+	}
+	if m.Judge != nil {
+		files("judge.files", m.Judge.Files)
 	}
 	turns("", m.Turns)
 	if m.NextRollout != nil {

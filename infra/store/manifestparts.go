@@ -6,7 +6,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store/canon"
 )
 
-// ModelRef is a base model, or a teacher: a Hugging Face folder under its digest.
+// ModelRef is a base model, a teacher or a judge: a Hugging Face folder under its digest.
 type ModelRef struct {
 	// Name is where it came from, as the spec says it: "starter", "hf:NAME".
 	Name string `json:"name"`

@@ -120,12 +120,15 @@ func (s seat) first() bool { return s.number == 0 }
 
 // held is the bytes that a device holds between two steps of an iteration: what programs read, and
 // weights and moments in float32 of the tensors that it owns. A reference is the first device's, a teacher
-// is on each, and a device alone has everything.
+// and a judge are on each, and a device alone has everything.
 func (s seat) held(j Job, models []footprint) int64 {
 	policy := models[0]
 	n := policy.frozen()
 	if teacher, there := j.teacher(); there {
 		n += teacher.weights
+	}
+	if judge, there := j.judge(); there {
+		n += judge.weights
 	}
 	if s.devices == 1 {
 		n += j.copies(models)

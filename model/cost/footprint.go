@@ -84,10 +84,24 @@ func (j Job) teacher() (f footprint, there bool) {
 	if j.Teacher == nil {
 		return f, false
 	}
-	j.Network, j.Adapters, j.Keep = *j.Teacher, nil, false
-	f = j.policy()
+	f = j.untrained(*j.Teacher)
 	f.teaches = true
 	return f, true
+}
+
+// judge is the footprint of the network that judges episodes and is not trained, if there is one.
+func (j Job) judge() (f footprint, there bool) {
+	if j.Judge == nil {
+		return f, false
+	}
+	j.Exact = false // nothing else computes the log-probs of its replies
+	return j.untrained(j.Judge.Network), true
+}
+
+// untrained is the footprint of a network that no program updates.
+func (j Job) untrained(m Network) footprint {
+	j.Network, j.Adapters, j.Keep = m, nil, false
+	return j.policy()
 }
 
 // critic is the footprint of the policy's critic, whose head is a vector for each value of a token.

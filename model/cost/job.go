@@ -23,6 +23,8 @@ type Job struct {
 	Reference, Judges bool
 	// Teacher is a frozen network that scores rows too, in the compute dtype; nil without one.
 	Teacher *Network
+	// Judge is a frozen network that answers questions about episodes, in the compute dtype; nil without one.
+	Judge   *Judge
 	Rollout Rollout
 	Update  Update
 }
@@ -38,9 +40,15 @@ func (j Job) Scored() int {
 		n++
 	}
 	if j.Teacher != nil {
-		n += int((j.Teacher.Parameters() + j.Network.Parameters() - 1) / max(j.Network.Parameters(), 1))
+		n += int(j.Teacher.Times(j.Network))
 	}
 	return n
+}
+
+// Judge is a frozen network that generates answers, a pass at a time.
+type Judge struct {
+	Network Network
+	Pass    Pass
 }
 
 // Rollout is the rollout of an iteration. Turns is nil and Pass is zero if the widths of contexts are not known.

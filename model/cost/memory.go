@@ -22,6 +22,9 @@ type Memory struct {
 	Reference int64 `json:"reference,omitempty"`
 	// Teacher is the weights of the teacher as its programs read them: matrices in the compute dtype; 0 without one.
 	Teacher int64 `json:"teacher,omitempty"`
+	// Judge is the weights of a model that judges, likewise, and JudgeCache the keys and values of a pass of its replies.
+	Judge      int64 `json:"judge,omitempty"`
+	JudgeCache int64 `json:"judge_cache,omitempty"`
 	// Activations are those of one micro-batch in Update: what the forward pass keeps, and what
 	// the backward pass needs besides. Kept says that the former are those of all layers, not
 	// only what layers begin with.
@@ -73,6 +76,10 @@ func (j Job) Memory() Memory {
 	}
 	if teacher, there := j.teacher(); there {
 		u.Teacher = teacher.weights
+	}
+	if judge, there := j.judge(); there {
+		s := j.Judge.Pass
+		u.Judge, u.JudgeCache = judge.weights, judge.cache(s.Rows, s.Prompt+s.Fresh)
 	}
 	u.ComputeCopy = j.copies(models)
 	if j.Update.Width == 0 {
@@ -176,6 +183,12 @@ func (j Job) programsOn(on seat) []Program {
 			sampling += models[0].copied()
 		}
 		j.Rollout.sampling(models[0], sampling, on, add)
+	}
+	if judge, there := j.judge(); there { // questions are dealt to all devices
+		Rollout{Pass: j.Judge.Pass, Chunks: j.Rollout.Chunks}.sampling(judge, held, on, func(p Program, beside int64) {
+			p.Name = "judge-" + p.Name
+			add(p, beside)
+		})
 	}
 	rows, width := int64(j.Update.Rows), int64(j.Update.Width)
 	if teacher, there := j.teacher(); there && scores {

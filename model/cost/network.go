@@ -63,6 +63,12 @@ func (n Network) tables() []int64 {
 // matrices is the number of weights of all matrices.
 func (n Network) matrices() int64 { return sum(n.tables()) + int64(n.Layers)*sum(n.layer()) }
 
+// Times is how often another network's weights go into this one's, rounded up: what a token costs, in tokens of the other.
+func (n Network) Times(other Network) int64 {
+	of := max(other.Parameters(), 1)
+	return (n.Parameters() + of - 1) / of
+}
+
 // Parameters is the number of weights: embedding, per layer the attention with its biases
 // and norms, the SwiGLU layer and two norms, a last norm, and the head unless tied.
 func (n Network) Parameters() int64 {

@@ -58,23 +58,28 @@ type modelNames struct {
 	unknown bool // one has committed nothing yet
 }
 
-// origin notes the models that a trial's spec begins with and learns from.
+// origin notes the models that a trial's spec begins with, learns from and is judged by.
 func (m *modelNames) origin(text []byte) {
 	var t struct {
-		Policy  spec.Policy  `json:"policy"`
-		Teacher spec.Teacher `json:"teacher"`
+		Policy  spec.Policy   `json:"policy"`
+		Teacher spec.Frozen   `json:"teacher"`
+		Rewards []spec.Reward `json:"rewards"`
 	}
 	if len(text) == 0 || json.Unmarshal(text, &t) != nil {
 		return
 	}
-	for _, of := range []func() (spec.Origin, error){t.Policy.Origin, t.Teacher.Origin} {
+	origins := []func() (spec.Origin, error){t.Policy.Origin, t.Teacher.Origin}
+	if judge := (spec.Train{Rewards: t.Rewards}).JudgeModel(); judge != nil {
+		origins = append(origins, judge.Origin)
+	}
+	for _, of := range origins {
 		if o, err := of(); err == nil && o.Kind == spec.OriginModel {
 			m.dirs[store.ModelPrefix+o.Name] = true
 		}
 	}
 }
 
-// modelsNamed reads the first manifest of each wanted run: a run has one base model, and one teacher at most.
+// modelsNamed reads the first manifest of each wanted run: a run has one base model, and at most one teacher and one judge.
 func modelsNamed(ctx context.Context, s store.Store, wanted func(segment string) bool) (modelNames, error) {
 	out := modelNames{dirs: map[string]bool{}}
 	var mu sync.Mutex
@@ -103,7 +108,7 @@ func modelsNamed(ctx context.Context, s store.Store, wanted func(segment string)
 			defer mu.Unlock()
 			switch {
 			case m != nil:
-				for _, of := range []*store.ModelRef{&m.Base, m.Teacher} {
+				for _, of := range []*store.ModelRef{&m.Base, m.Teacher, m.Judge} {
 					if of == nil {
 						continue
 					}

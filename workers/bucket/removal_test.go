@@ -64,10 +64,12 @@ func held(t *testing.T, s store.Store) map[string]string {
 	return out
 }
 
-// A teacher is removed with the last run that learned from it, as a base model with the last that began with it.
-func TestRemoveATeacher(t *testing.T) {
+// A teacher or a judge is removed with the last run that it scored or judged, as a base model with the last that began with it.
+func TestRemoveWhatIsBesidePolicies(t *testing.T) {
 	ctx, s := t.Context(), store.NewMemory()
 	teacher, err := store.PutFolder(ctx, s, store.ModelPrefix, []store.FolderFile{{Name: "model.safetensors", Body: []byte("teacher")}})
+	require.NoError(t, err)
+	judge, err := store.PutFolder(ctx, s, store.ModelPrefix, []store.FolderFile{{Name: "model.safetensors", Body: []byte("judge")}})
 	require.NoError(t, err)
 	for _, id := range []string{"one", "two"} {
 		head := runIn(t, s, id, "{}", 0, 1, nil, "base of "+id)
@@ -75,22 +77,26 @@ func TestRemoveATeacher(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, s.Delete(ctx, head.Key))
 		m.Teacher = &store.ModelRef{Name: "folder:t", Dir: teacher.Dir, Digest: teacher.Digest, Files: teacher.Files}
+		m.Judge = &store.ModelRef{Name: "folder:j", Dir: judge.Dir, Digest: judge.Digest, Files: judge.Files}
 		_, err = store.CommitManifest(ctx, s, m)
 		require.NoError(t, err)
 	}
 	both, err := modelsOf(ctx, s, who{runs: map[string]bool{"one": true, "two": true}})
 	require.NoError(t, err)
 	require.Contains(t, both, teacher.Dir)
-	require.Len(t, both, 3)
+	require.Contains(t, both, judge.Dir)
+	require.Len(t, both, 4)
 	one, err := modelsOf(ctx, s, who{runs: map[string]bool{"one": true}})
 	require.NoError(t, err)
 	require.NotContains(t, one, teacher.Dir)
+	require.NotContains(t, one, judge.Dir)
 	require.Len(t, one, 1)
 
-	// A trial that has not begun yet names its teacher in its spec.
+	// A trial that has not begun yet names its teacher and its judge in its spec.
 	names := modelNames{dirs: map[string]bool{}}
-	names.origin([]byte(`{"policy":{"from":"model:0123456789ab"},"teacher":{"from":"model:ba9876543210"}}`))
-	require.Equal(t, map[string]bool{"models/0123456789ab": true, "models/ba9876543210": true}, names.dirs)
+	names.origin([]byte(`{"policy":{"from":"model:0123456789ab"},"teacher":{"from":"model:ba9876543210"},
+		"rewards":[{"name":"judge","options":{"judge":"model:aaaaaaaaaaaa"}}]}`))
+	require.Equal(t, map[string]bool{"models/0123456789ab": true, "models/ba9876543210": true, "models/aaaaaaaaaaaa": true}, names.dirs)
 }
 
 // A sweep with two trials, beside a run and a model that they share.

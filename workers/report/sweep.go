@@ -127,6 +127,7 @@ func (r *Run) slim() {
 		for i := range b.Iterations {
 			m := *b.Iterations[i].Manifest
 			m.Turns, m.Programs, m.Device, m.Base.Files, m.Snapshot, m.Settings = nil, nil, nil, nil, nil, nil
+			m.Teacher, m.Judge = nil, nil
 			for k := range m.Evaluations {
 				m.Evaluations[k].Turns = nil
 			}

@@ -122,6 +122,9 @@ func changes(t spec.Train, shape cost.Network, n int, usable int64, written stri
 	if t.Teacher != nil && fits(func(u *spec.Train) { u.Teacher = nil }) {
 		out = append(out, "a smaller teacher (teacher.from)")
 	}
+	if t.JudgeModel() != nil && fits(func(u *spec.Train) { u.Rewards = nil }) {
+		out = append(out, "a smaller judge (the option judge of the reward judge), or one behind an address")
+	}
 	if t.Policy.LoRA == nil && fits(func(u *spec.Train) { u.Policy.LoRA = spec.DefaultLoRA(t.Policy.From) }) {
 		out = append(out, "policy.lora: {}, which trains adapters and no other weights")
 	}

@@ -76,7 +76,7 @@ func CheckTrain(b []byte, machine Machine, describe Describe) (Train, error) {
 	if err != nil {
 		return Train{}, err
 	}
-	teacher, err := teacherOf(&t, m)
+	frozen, unsized, err := besides(&t, m)
 	if problems, ok := errors.AsType[spec.Problems](err); ok {
 		return Train{Verdict: verdictOf(problems)}, nil
 	}
@@ -96,9 +96,9 @@ func CheckTrain(b []byte, machine Machine, describe Describe) (Train, error) {
 		if measured, err = run.WithWidths(t, m.files); err != nil {
 			return Train{}, err
 		}
-		unsized := measured
+		before := measured
 		sized = func(deviceGB int) spec.Train {
-			u := unsized
+			u := before
 			u.Limits.DeviceGB = deviceGB
 			return u.WithSizes(m.shape, b)
 		}
@@ -122,7 +122,7 @@ func CheckTrain(b []byte, machine Machine, describe Describe) (Train, error) {
 	for _, w := range m.warnings {
 		notes = append(notes, "The model's tokenizer: "+w+".")
 	}
-	notes = append(append(notes, m.notes...), teacher.notes...)
+	notes = append(append(notes, m.notes...), frozen...)
 	if t.WarmStartByDefault(b) {
 		notes = append(notes, warmStartNote(t.Policy.WarmStart))
 	}
@@ -155,8 +155,8 @@ func CheckTrain(b []byte, machine Machine, describe Describe) (Train, error) {
 		}
 		return Train{}, fmt.Errorf("%s: the size of the model is not known: %s", asked, m.unknown)
 	}
-	if teacher.unknown != "" && machine.Card > 0 {
-		return Train{}, fmt.Errorf("--card: the size of the teacher is not known: %s", teacher.unknown)
+	if unsized != "" && machine.Card > 0 {
+		return Train{}, fmt.Errorf("--card: %s", unsized)
 	}
 	if machine.Card > 0 {
 		out.Card = cardOf(measured, m.shape, max(machine.Devices, 1), machine.Card, written, sized)

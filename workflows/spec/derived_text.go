@@ -53,6 +53,9 @@ func (d Derived) Text(unknown string) string {
 	if m.Teacher > 0 {
 		row("device: teacher", size(m.Teacher), "weights, matrices in the compute dtype")
 	}
+	if m.Judge > 0 {
+		row("device: judge", size(m.Judge), "weights, matrices in the compute dtype; KV cache "+size(m.JudgeCache))
+	}
 	row("device: gradients", size(m.Gradients), "")
 	kept := "one micro-batch; each layer is computed again"
 	if m.Kept {
@@ -101,11 +104,11 @@ func (d Derived) MemoryAdvice(t Train) string {
 	if m.Peak == 0 {
 		return "reprise validate shows what the spec needs the device's memory for"
 	}
-	model := m.Frozen + m.Weights + m.Moments + m.Critic + m.Reference + m.Teacher
+	model := m.Frozen + m.Weights + m.Moments + m.Critic + m.Reference + m.Teacher + m.Judge
 	text := fmt.Sprintf("the spec is estimated to need %s at its peak: weights and moments %s, gradients %s, activations %s, KV cache %s",
 		size(m.Peak), size(model), size(m.Gradients), size(m.Activations), size(m.KVCache))
 	switch m.PeakAt {
-	case "prefill", "decode", "decode-room", "decode-chunk", "append", "append-room":
+	case "prefill", "decode", "decode-room", "decode-chunk", "append", "append-room", "judge-prefill", "judge-decode", "judge-decode-room", "judge-decode-chunk":
 		if m.KeptValues > (m.Peak-model)/2 {
 			return text + fmt.Sprintf(", kept values %s; leave rollout.keep_values out", size(m.KeptValues))
 		}

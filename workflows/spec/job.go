@@ -11,7 +11,7 @@ func (t Train) Job(m cost.Network) cost.Job {
 	own := t.OwnJudge()
 	j := cost.Job{
 		Network: m, ComputeBytes: 4, Adapters: t.Policy.LoRA.adapters(), Keep: t.Update.Keeps(), Exact: t.Policy.Exact,
-		PRM: t.Credit.PRM(), Reference: t.Update.Reference(), Judges: own != nil && !own.Current, Rollout: t.rollout(),
+		PRM: t.Credit.PRM(), Reference: t.Update.Reference(), Judges: own != nil && own.Model == nil && !own.Current, Rollout: t.rollout(),
 		Update: cost.Update{
 			Rows: t.Update.MicroBatch, Width: t.width(),
 			Batches: ceil(t.keptRows(), t.Update.MicroBatch), Each: t.Limits.ScoreRows / max(t.Update.MicroBatch, 1),
@@ -20,6 +20,9 @@ func (t Train) Job(m cost.Network) cost.Job {
 	}
 	if t.Teacher != nil {
 		j.Teacher = t.Teacher.Network
+	}
+	if own != nil && own.Model != nil && own.Model.Network != nil {
+		j.Judge = &cost.Judge{Network: *own.Model.Network, Pass: t.judging(own).pass(t.Rollout)}
 	}
 	if t.Policy.ComputeDtype == BFloat16 {
 		j.ComputeBytes = 2
@@ -65,11 +68,11 @@ func last(widths []int) int {
 	return widths[len(widths)-1]
 }
 
-// sampled is the largest pass of generation: the last turn's, or a suite's.
+// sampled is the largest pass of generation by the policy: the last turn's, or a suite's.
 func (t Train) sampled() (most cost.Pass) {
 	for i, g := range t.generations() {
-		p := cost.Pass{Rows: int64(min(g.rows, t.Rollout.Pass())), Prompt: int64(g.prompt), Fresh: int64(g.fresh)}
-		if g.prompt > 0 && (i == 0 || g.judges || t.Evaluation.Every > 0) && p.Prompt+p.Fresh > most.Prompt+most.Fresh {
+		p := g.pass(t.Rollout)
+		if g.prompt > 0 && !g.byOther && (i == 0 || g.judges || t.Evaluation.Every > 0) && p.Prompt+p.Fresh > most.Prompt+most.Fresh {
 			most = p
 		}
 	}

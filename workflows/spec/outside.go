@@ -3,6 +3,8 @@ package spec
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Foreign reports whether the run or one of its suites plays an environment outside this program.
@@ -21,13 +23,15 @@ func (r Reward) judged() bool { return r.Name == Foreign || r.Name == Judge }
 // Judge is the name of the reward that asks a language model; Foreign is that of a judge that is a program.
 const Judge = "judge"
 
-// OwnJudge is how the run's own engine judges episodes.
+// OwnJudge is how the run's own engine judges episodes: by the policy, or by another model.
 type OwnJudge struct {
 	// PromptTokens and MaxTokens are the most tokens of a question and of a reply.
 	PromptTokens, MaxTokens int
 	// ByTurn says that each turn is a question; Current that the version judges with which an iteration begins, and not
 	// version 0.
 	ByTurn, Current bool
+	// Model is the model that judges; nil where the policy does.
+	Model *Frozen
 }
 
 // The defaults of the reward judge.
@@ -46,11 +50,54 @@ func (t Train) OwnJudge() *OwnJudge {
 			PromptTokens int    `json:"prompt_tokens"`
 			MaxTokens    int    `json:"max_tokens"`
 		}{PromptTokens: judgePromptTokens, MaxTokens: judgeMaxTokens}
-		if r.Name == Judge && json.Unmarshal(r.Options, &o) == nil && o.Judge == "run" {
-			return &OwnJudge{PromptTokens: o.PromptTokens, MaxTokens: o.MaxTokens, ByTurn: o.Level == "turn", Current: o.Model == "current"}
+		if r.Name != Judge || json.Unmarshal(r.Options, &o) != nil {
+			continue
+		}
+		own := &OwnJudge{PromptTokens: o.PromptTokens, MaxTokens: o.MaxTokens, ByTurn: o.Level == "turn"}
+		switch {
+		case isModel(o.Judge):
+			own.Model = &Frozen{From: o.Judge, Model: o.Model, Network: r.Network}
+			return own
+		case o.Judge == "run":
+			own.Current = o.Model == "current"
+			return own
 		}
 	}
 	return nil
+}
+
+// isModel reports whether the option judge names a model, and no server: no server's name has a colon.
+func isModel(judge string) bool { return strings.Contains(judge, ":") }
+
+// JudgeModel is the model beside the policy that judges episodes; nil without one.
+func (t Train) JudgeModel() *Frozen {
+	if own := t.OwnJudge(); own != nil {
+		return own.Model
+	}
+	return nil
+}
+
+// WithJudgeModel is a spec whose JudgeModel has the digest and the shape of a model. A spec without one stays as it is.
+func (t Train) WithJudgeModel(f Frozen) Train {
+	if t.JudgeModel() == nil {
+		return t
+	}
+	t.Rewards = slices.Clone(t.Rewards)
+	for i := range t.Rewards {
+		r := &t.Rewards[i]
+		if r.Name != Judge {
+			continue
+		}
+		var options map[string]json.RawMessage
+		if r.Network = f.Network; f.Model == "" || json.Unmarshal(r.Options, &options) != nil {
+			continue
+		}
+		options["model"] = json.RawMessage(strconv.Quote(f.Model))
+		if b, err := canonicalJSON(options); err == nil { // else the whole spec is too large, as its JSON says
+			r.Options = b
+		}
+	}
+	return t
 }
 
 // Questions is the most questions of a round to the run's own engine; 0 without.

@@ -1,6 +1,10 @@
 package spec
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/reprise-rl/reprise/model/cost"
+)
 
 // Reward is a part of the reward beside the environment's own.
 type Reward struct {
@@ -9,6 +13,9 @@ type Reward struct {
 	Weight float64 `json:"weight"`
 	// Options is a JSON object in canonical form; the module checks it.
 	Options json.RawMessage `json:"options,omitempty"`
+	// Network is the shape of the model that the reward judge names (Train.JudgeModel); nil where it is not known. It is not
+	// part of the spec.
+	Network *cost.Network `json:"-"`
 }
 
 const maxRewards = 16

@@ -29,7 +29,7 @@ func (t Train) WithSizes(m cost.Network, document []byte) Train {
 	t = t.fitting(m, !Writes(document, MicroBatch)).WithRecompute(m)
 	budget := cost.CoresWork * int64(t.Limits.ActivitySeconds) / max(m.Parameters(), 1)
 	if t.Limits.GenerateRows == 0 {
-		rows, tokens := t.generated()
+		rows, tokens := t.generated(m)
 		t.Limits.GenerateRows = pieceOf(rows, tokens, budget, t.Rollout.Block())
 	}
 	if t.Limits.ScoreRows == 0 {
@@ -122,6 +122,12 @@ func (t Train) WithRecompute(m cost.Network) Train {
 type generation struct {
 	rows, prompt, fresh int
 	judges              bool // of the run's own engine that judges
+	byOther             bool // by another model than the policy
+}
+
+// pass is a pass of it.
+func (g generation) pass(r Rollout) cost.Pass {
+	return cost.Pass{Rows: int64(min(g.rows, r.Pass())), Prompt: int64(g.prompt), Fresh: int64(g.fresh)}
 }
 
 // generations are those of the rollout, of the suites and of a judge that is the run's own engine.
@@ -131,9 +137,14 @@ func (t Train) generations() []generation {
 		out = append(out, generation{rows: s.Rows(), prompt: last(s.PromptTokens), fresh: s.MaxNewTokens})
 	}
 	if own := t.OwnJudge(); own != nil {
-		out = append(out, generation{rows: t.Questions(), prompt: own.PromptTokens, fresh: own.MaxTokens, judges: true})
+		out = append(out, t.judging(own))
 	}
 	return out
+}
+
+// judging is the generation of a judge that is the run's own engine.
+func (t Train) judging(own *OwnJudge) generation {
+	return generation{rows: t.Questions(), prompt: own.PromptTokens, fresh: own.MaxTokens, judges: true, byOther: own.Model != nil}
 }
 
 // pieceOf is the rows of a piece whose rows cost so many tokens each: as many units as
@@ -148,13 +159,19 @@ func pieceOf(rows, tokens, budget int64, unit int) int {
 }
 
 // generated is the most rows of a turn, and the work of one of them in tokens of a
-// prompt, over the run's rollout and its suites.
-func (t Train) generated() (rows, tokens int64) {
+// prompt through the policy, over the run's rollout, its suites and its judge.
+func (t Train) generated(m cost.Network) (rows, tokens int64) {
+	judge := t.Job(m).Judge
 	for _, g := range t.generations() {
 		rows = max(rows, int64(g.rows))
-		if g.prompt > 0 {
-			tokens = max(tokens, int64(g.prompt)+cost.SampledWork*int64(g.fresh))
+		if g.prompt == 0 {
+			continue
 		}
+		each := int64(g.prompt) + cost.SampledWork*int64(g.fresh)
+		if g.byOther && judge != nil {
+			each *= judge.Network.Times(m)
+		}
+		tokens = max(tokens, each)
 	}
 	return rows, tokens
 }

@@ -19,7 +19,7 @@ func TestTeacherOrigins(t *testing.T) {
 		"run:a@b@0":               {Kind: spec.OriginRun, Name: "a@b"},
 		"run:a/b c":               {Kind: spec.OriginRun, Name: "a/b c", Version: spec.NewestSnapshot},
 	} {
-		got, err := spec.Teacher{From: from}.Origin()
+		got, err := spec.Frozen{From: from}.Origin()
 		require.NoError(t, err, from)
 		require.Equal(t, want, got, from)
 	}
@@ -32,7 +32,7 @@ func TestTeacherOrigins(t *testing.T) {
 		"run:@3":   `"" is no run's id: it has 0 bytes`,
 		"Qwen":     `a hub name is written "hf:NAME", a folder "folder:PATH"`,
 	} {
-		_, err := spec.Teacher{From: from}.Origin()
+		_, err := spec.Frozen{From: from}.Origin()
 		require.EqualError(t, err, want, from)
 	}
 	_, err := spec.Policy{From: "run:a@1"}.Origin()

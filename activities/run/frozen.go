@@ -6,37 +6,56 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model/tokenizer"
+	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// Teacher is the model that scores a run's rows and is not trained.
-type Teacher struct {
+// Frozen is a model beside a run's policy that is not trained: its teacher or its judge.
+type Frozen struct {
 	*BaseModel
 	// Index is the model's in the store, and Files are its files.
 	Index store.Ref
 	Files map[string]store.Ref
 }
 
-// teach gives a run's context its teacher, and the teacher's shape to its spec.
-func (c *Contexts) teach(ctx context.Context, s store.Store, rc *Context) error {
-	index, m, err := FindModel(ctx, s, rc.Train.Teacher.Model)
-	if err != nil {
-		return err
+// frozen gives a run's context its teacher and the model that judges, and their shapes to its spec.
+func (c *Contexts) frozen(ctx context.Context, s store.Store, rc *Context) error {
+	t := &rc.Train
+	if t.Teacher != nil {
+		teacher, err := c.findFrozen(ctx, s, *t.Teacher)
+		if err != nil {
+			return fmt.Errorf("teacher: %w", err)
+		}
+		rc.Teacher, t.Teacher = teacher, new(WithShape(*t.Teacher, teacher.BaseModel))
 	}
-	w, err := c.model(ctx, s, index)
-	if err != nil {
-		return err
+	if of := t.JudgeModel(); of != nil {
+		judge, err := c.findFrozen(ctx, s, *of)
+		if err != nil {
+			return fmt.Errorf("judge: %w", err)
+		}
+		rc.JudgeModel, *t = judge, t.WithJudgeModel(WithShape(*of, judge.BaseModel))
 	}
-	rc.Teacher = &Teacher{BaseModel: w, Index: index, Files: m.Files}
-	rc.Train.Teacher = WithShape(rc.Train.Teacher, w)
 	return nil
 }
 
-// WithShape is a spec's teacher with the shape of its model.
-func WithShape(t *spec.Teacher, w *BaseModel) *spec.Teacher {
-	shaped, shape := *t, ShapeOf(w.Config)
-	shaped.Network = &shape
-	return &shaped
+// findFrozen finds a model that a resolved spec names.
+func (c *Contexts) findFrozen(ctx context.Context, s store.Store, of spec.Frozen) (*Frozen, error) {
+	index, m, err := FindModel(ctx, s, of.Model)
+	if err != nil {
+		return nil, err
+	}
+	w, err := c.model(ctx, s, index)
+	if err != nil {
+		return nil, err
+	}
+	return &Frozen{BaseModel: w, Index: index, Files: m.Files}, nil
+}
+
+// WithShape is a model that a spec names with its shape.
+func WithShape(f spec.Frozen, w *BaseModel) spec.Frozen {
+	shape := ShapeOf(w.Config)
+	f.Network = &shape
+	return f
 }
 
 // FindModel finds a model in the store by the digest of its folder: its index, and what the index says. The digests of the files
@@ -64,6 +83,18 @@ func FindModel(ctx context.Context, s store.Store, digest string) (store.Ref, st
 
 // maxIndex is the most bytes of a model's index.
 const maxIndex = 1 << 20
+
+// CannotJudge is the problem of a model that cannot be asked, because its chat template renders no question; nil if there is none.
+func CannotJudge(t spec.Train, of *tokenizer.Tokenizer) error {
+	_, err := of.EncodeChat([]chat.Message{{Role: "user", Content: "?"}}, true)
+	if err == nil {
+		return nil
+	}
+	return spec.Problems{{
+		Path: "rewards", Found: fmt.Sprintf("the judge %s, which cannot be asked: %v", t.JudgeModel().From, err),
+		Allowed: "a model with a chat template for a user's message",
+	}}
+}
 
 // OtherVocabulary is the problem of a teacher whose tokens are not the policy's: what a policy has sampled is scored by its ids.
 // It is nil if there is none.

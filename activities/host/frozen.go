@@ -14,54 +14,76 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// teacher is a spec's teacher with its digest and its shape. The model is copied into the store unless it is there already
-// under a digest that the spec has. Its vocabulary must be the policy's, whose small files are given; nil for a starter.
-func (h *Host) teacher(ctx context.Context, t spec.Train, policy map[string][]byte) (*spec.Teacher, error) {
-	of := *t.Teacher
+// frozen resolves the models beside the policy of a spec: its teacher, whose vocabulary must be that of the policy with these
+// small files, nil for a starter; and the model that judges.
+func (h *Host) frozen(ctx context.Context, t spec.Train, policy map[string][]byte) (spec.Train, error) {
+	if t.Teacher != nil {
+		teacher, w, err := h.resolveFrozen(ctx, *t.Teacher, "teacher", "teacher.model")
+		if err != nil {
+			return t, err
+		}
+		own, err := run.Tokenizer(t, policy)
+		if err != nil {
+			return t, err
+		}
+		if err := run.OtherVocabulary(t, own, w.Tokenizer); err != nil {
+			return t, err
+		}
+		t.Teacher = &teacher
+	}
+	if of := t.JudgeModel(); of != nil {
+		judge, w, err := h.resolveFrozen(ctx, *of, "judge", "rewards")
+		if err != nil {
+			return t, err
+		}
+		if err := run.CannotJudge(t, w.Tokenizer); err != nil {
+			return t, err
+		}
+		t = t.WithJudgeModel(judge)
+	}
+	return t, nil
+}
+
+// resolveFrozen is a model beside the policy with its digest and its shape. It is copied into the store unless it is there already
+// under a digest that the spec has. Errors call it what, and the field of its digest field.
+func (h *Host) resolveFrozen(ctx context.Context, of spec.Frozen, what, field string) (spec.Frozen, *run.BaseModel, error) {
 	var m store.ModelRef
 	err := store.ErrNotFound
 	if of.Model != "" {
 		_, m, err = run.FindModel(ctx, h.Store, of.Model)
 	}
 	if errors.Is(err, store.ErrNotFound) {
-		m, err = h.importTeacher(ctx, of)
+		m, err = h.importFrozen(ctx, of)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("teacher %s: %w", of.From, err)
+		return of, nil, fmt.Errorf("%s %s: %w", what, of.From, err)
 	}
 	if of.Model != "" && of.Model != m.Digest {
-		return nil, spec.Problems{{Path: "teacher.model", Found: of.Model, Allowed: m.Digest, Hint: of.From + " is that model now"}}
+		return of, nil, spec.Problems{{Path: field, Found: what + " " + of.Model, Allowed: m.Digest, Hint: of.From + " is that model now"}}
 	}
 	of.Model = m.Digest
 	files, err := run.ModelFiles(ctx, h.Store, run.SmallRefs(m))
 	if err != nil {
-		return nil, fmt.Errorf("teacher %s: %w", of.From, err)
+		return of, nil, fmt.Errorf("%s %s: %w", what, of.From, err)
 	}
 	w, err := run.NewBaseModel(files)
 	if err != nil {
-		return nil, fmt.Errorf("teacher %s: %w", of.From, err)
+		return of, nil, fmt.Errorf("%s %s: %w", what, of.From, err)
 	}
-	own, err := run.Tokenizer(t, policy)
-	if err != nil {
-		return nil, err
-	}
-	if err := run.OtherVocabulary(t, own, w.Tokenizer); err != nil {
-		return nil, err
-	}
-	return run.WithShape(&of, w), nil
+	return run.WithShape(of, w), w, nil
 }
 
-// importTeacher copies a teacher into the store.
-func (h *Host) importTeacher(ctx context.Context, t spec.Teacher) (m store.ModelRef, err error) {
-	origin, err := t.Origin()
+// importFrozen copies a model beside the policy into the store.
+func (h *Host) importFrozen(ctx context.Context, of spec.Frozen) (m store.ModelRef, err error) {
+	origin, err := of.Origin()
 	if err != nil {
-		return m, fmt.Errorf("teacher.from: %w", err)
+		return m, err
 	}
 	var index store.Ref
 	if origin.Kind == spec.OriginRun {
 		index, err = h.importVersion(ctx, origin)
 	} else {
-		index, _, err = importModel(ctx, h.Store, spec.Policy{From: t.From}, false)
+		index, _, err = importModel(ctx, h.Store, spec.Policy{From: of.From}, false)
 	}
 	if err != nil {
 		return m, err
@@ -70,13 +92,38 @@ func (h *Host) importTeacher(ctx context.Context, t spec.Teacher) (m store.Model
 		return m, err
 	}
 	if _, adapted := m.Files[model.AdapterConfigFile]; adapted {
-		return m, fmt.Errorf("%w: a teacher is one; `reprise export --hf --merge` makes it of adapters and their base model", errAdapters)
+		return m, fmt.Errorf("%w: a teacher or a judge is one; `reprise export --hf --merge` makes it of adapters and their base model", errAdapters)
 	}
 	return m, nil
 }
 
+// takenFrom is a spec with the digests of the models beside the policy that a written spec has of the same places.
+func takenFrom(t, written spec.Train) spec.Train {
+	same := func(a, b *spec.Frozen) bool { return a != nil && b != nil && a.From == b.From && a.Model == "" }
+	if same(t.Teacher, written.Teacher) {
+		t.Teacher = written.Teacher
+	}
+	if of := written.JudgeModel(); same(t.JudgeModel(), of) {
+		t = t.WithJudgeModel(*of)
+	}
+	return t
+}
+
+// besidePolicy is a model beside the policy as a manifest names it; nil for nil.
+func (h *Host) besidePolicy(ctx context.Context, of *spec.Frozen) (*store.ModelRef, error) {
+	if of == nil {
+		return nil, nil
+	}
+	_, m, err := run.FindModel(ctx, h.Store, of.Model)
+	if err != nil {
+		return nil, err
+	}
+	m.Name = of.From
+	return &m, nil
+}
+
 // importVersion copies the policy of a run's snapshot to the models of the store, so that it lasts as long as whoever learns
-// from it. Version 0 is a model there already.
+// from it or is judged by it. Version 0 is a model there already.
 func (h *Host) importVersion(ctx context.Context, of spec.Origin) (store.Ref, error) {
 	if err := store.RefuseRemoved(ctx, h.Store, of.Name); err != nil {
 		return store.Ref{}, err

@@ -90,3 +90,46 @@ func TestTeachersOfOtherVocabularies(t *testing.T) {
 	require.ErrorContains(t, err, "teacher.from: ")
 	require.ErrorContains(t, err, "the folder holds adapters and no whole model")
 }
+
+// The memory that a card needs has the weights of a model that judges, and the note of a server is not there. One that cannot be
+// asked is refused as at the start.
+func TestCardWithAJudge(t *testing.T) {
+	document := func(judge string) []byte {
+		return fmt.Appendf(nil, `{%s, "policy": {"from": "hf:Qwen/Qwen2.5-0.5B", "warm_start": {"steps": 0}}, "rollout": {"turns": 1, "protocol": "reprise"},
+			"rewards": [{"name": "judge", "options": {"judge": %q}}]}`, bandit, judge)
+	}
+	card := Machine{Card: 80e9, Devices: 1}
+	check := func(judge string) Train {
+		v, err := CheckTrain(document("hf:Qwen/Qwen2.5-"+judge), card, nil)
+		require.NoError(t, err)
+		require.True(t, v.Sound(), "%v", v)
+		return v
+	}
+	small, large := check("0.5B"), check("7B")
+	require.Greater(t, large.Card.Needs-small.Card.Needs, int64(14e9))
+	require.True(t, large.Fits())
+	require.Contains(t, large.numbers, "device: judge")
+	for _, note := range large.Notes {
+		require.NotContains(t, note, "--judge")
+	}
+	card.Card = 16e9
+	require.Contains(t, check("7B").Card.Changes, "a smaller judge (the option judge of the reward judge), or one behind an address")
+
+	_, err := CheckTrain(document("run:a@3"), card, nil)
+	require.EqualError(t, err, "--card: the size of the judge is not known: run:a@3 is read from the store at the start")
+	v, err := CheckTrain(document("run:a@3"), Machine{}, nil)
+	require.NoError(t, err)
+	require.Contains(t, v.Notes, "Warning: the judge's size is not in the numbers: run:a@3 is read from the store at the start.")
+
+	llama := filepath.Join("..", "..", "model", "testdata", "llama-tiny")
+	v, err = CheckTrain(document("folder:"+llama), Machine{}, nil)
+	require.NoError(t, err)
+	require.True(t, v.Sound(), "%v", v.Problems)
+	mute := t.TempDir()
+	require.NoError(t, os.CopyFS(mute, os.DirFS(llama)))
+	require.NoError(t, os.Remove(filepath.Join(mute, "chat_template.jinja")))
+	v, err = CheckTrain(document("folder:"+mute), Machine{}, nil)
+	require.NoError(t, err)
+	require.Len(t, v.Problems, 1)
+	require.Contains(t, v.Problems[0].Found, "which cannot be asked")
+}

@@ -55,7 +55,7 @@ func (c *closing) Close() error {
 func TestTeachersThatAreNotThere(t *testing.T) {
 	h := &Host{Store: store.NewMemory()}
 	for _, from := range []string{"model:0123456789ab", "run:nobody", "run:nobody@0", "run:nobody@3"} {
-		_, err := h.importTeacher(t.Context(), spec.Teacher{From: from})
+		_, err := h.importFrozen(t.Context(), spec.Frozen{From: from})
 		require.Error(t, err, from)
 		require.True(t, errors.Is(err, store.ErrNotFound) || errors.Is(err, activities.ErrNotFound), from)
 	}
