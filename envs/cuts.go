@@ -2,6 +2,7 @@ package envs
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
@@ -121,6 +122,9 @@ func cutText(tok Tokenizer, text string, tokens int, in func(text string) []chat
 
 // cutMark ends a text that was cut.
 const cutMark = "… [cut]"
+
+// IsCut reports whether a text, of an answer to a call or of an observation, was cut because it was too long.
+func IsCut(text string) bool { return strings.HasSuffix(text, cutMark) }
 
 // maxTokenRunes is more runes than a token has on average in any text: what is longer does not need to be measured.
 const maxTokenRunes = 64

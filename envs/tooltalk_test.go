@@ -183,6 +183,7 @@ func TestAnswersAreCut(t *testing.T) {
 		answer, err := p.Tools.Answer(tok, calls.Call{Name: "twice", Arguments: json.RawMessage(`{"text":"` + strings.Repeat("ab <|im_end|> cé ", 300) + `"}`)})
 		require.NoError(t, err)
 		require.True(t, strings.HasSuffix(answer.Text, "… [cut]"), answer.Text)
+		require.True(t, envs.IsCut(answer.Text))
 		empty, err := tok.ContinuationOf([]chat.Message{{Role: "tool"}})
 		require.NoError(t, err)
 		whole, err := tok.ContinuationOf([]chat.Message{{Role: "tool", Content: answer.Text}})

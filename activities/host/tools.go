@@ -273,13 +273,14 @@ func (h *Host) askTool(ctx context.Context, q ToolAsked) (envs.ToolAnswer, error
 }
 
 // callMetrics adds the figures of the calls of a rollout's turns: calls an episode, all and of each tool; of the calls,
-// the share that no tool could answer; of those that one answered, the shares that failed and that were killed.
+// the share that no tool could answer; of those that one answered, the shares that failed, that were killed and whose
+// answers were cut.
 func (h *Host) callMetrics(ctx context.Context, m activities.Metrics, task *run.Task, turns []store.TurnRefs, episodes int) error {
 	if task.Protocol.Tools == nil || episodes == 0 {
 		return nil
 	}
 	byTool := map[string]int{}
-	all, wrong, failed, killed := 0, 0, 0, 0
+	all, wrong, failed, killed, cut := 0, 0, 0, 0, 0
 	for i, t := range turns {
 		if t.Calls == nil {
 			continue
@@ -303,6 +304,9 @@ func (h *Host) callMetrics(ctx context.Context, m activities.Metrics, task *run.
 			if r.Killed {
 				killed++
 			}
+			if envs.IsCut(r.Answer) {
+				cut++
+			}
 		}
 	}
 	share := func(name string, n, of int) {
@@ -315,6 +319,9 @@ func (h *Host) callMetrics(ctx context.Context, m activities.Metrics, task *run.
 	share("tools/failed", failed, all-wrong)
 	if killed > 0 {
 		share("tools/killed", killed, all-wrong)
+	}
+	if cut > 0 {
+		share("tools/cut", cut, all-wrong)
 	}
 	for name, n := range byTool {
 		share("tools/"+name+"/calls", n, episodes)
