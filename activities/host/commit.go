@@ -89,7 +89,7 @@ func (h *Host) Manifest(ctx context.Context, in activities.CommitInput) (*store.
 		return nil, err
 	}
 	m.Base.Name = t.Policy.From
-	if t.Teacher != nil {
+	if t.Teacher.Frozen() {
 		_, teacher, err := run.FindModel(ctx, h.Store, t.Teacher.Model)
 		if err != nil {
 			return nil, fmt.Errorf("teacher: %w", err)

@@ -238,7 +238,7 @@ func completedFrom(t, written spec.Train, document []byte) spec.Train {
 	t.Limits.ScoreRows = cmp.Or(t.Limits.ScoreRows, written.Limits.ScoreRows)
 	t.Limits.SnapshotMiB = cmp.Or(t.Limits.SnapshotMiB, written.Limits.SnapshotMiB)
 	t.Policy = startingAs(t.Policy, written.Policy, document)
-	if a, b := t.Teacher, written.Teacher; a != nil && b != nil && a.From == b.From && a.Model == "" {
+	if a, b := t.Teacher, written.Teacher; a.Frozen() && b != nil && a.From == b.From && a.Model == "" {
 		t.Teacher = b
 	}
 	t = t.WithDefaultsOf(written, document)
@@ -284,8 +284,17 @@ func (h *Host) completed(ctx context.Context, t spec.Train, document []byte, bas
 	if err != nil {
 		return t, err
 	}
-	if t.Teacher != nil {
+	switch {
+	case t.Teacher.Frozen():
 		if t.Teacher, err = h.teacher(ctx, t, files); err != nil {
+			return t, err
+		}
+	case t.Teacher.Self():
+		tok, err := run.Tokenizer(t, files)
+		if err == nil {
+			err = run.CheckShown(t, tok)
+		}
+		if err != nil {
 			return t, err
 		}
 	}
@@ -312,7 +321,7 @@ func PlanOf(t spec.Train) activities.Plan {
 		p.Workers, p.BlockRows, p.Beside = t.Rollout.Workers, t.Rollout.BlockRows, t.Rollout.Lag > 0
 	}
 	if t.Teacher != nil {
-		p.Teacher = t.Teacher.Model
+		p.Teacher, p.Shown = t.Teacher.Model, t.Teacher.Context
 	}
 	if t.From != nil {
 		p.First, p.Prepare = t.From.Iteration+1, false // version 0 was made by the other run

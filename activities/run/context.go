@@ -35,7 +35,7 @@ type Context struct {
 	// Modules are those of the spec's rewards, in its order.
 	Modules []rewards.Module
 	*BaseModel
-	// Teacher is nil in a run without one, and in a context that NewContext alone has made.
+	// Teacher is nil in a run without one of its own, and in a context that NewContext alone has made.
 	Teacher *Teacher
 }
 
@@ -82,7 +82,7 @@ func (c *Contexts) Read(ctx context.Context, s store.Store, run activities.Run) 
 		if err != nil {
 			return nil, fmt.Errorf("run %s: %w", run.ID, err)
 		}
-		if t.Teacher != nil {
+		if t.Teacher.Frozen() {
 			if err := c.teach(ctx, s, rc); err != nil {
 				return nil, fmt.Errorf("teacher of run %s: %w", run.ID, err)
 			}

@@ -23,6 +23,8 @@ type Job struct {
 	Reference, Judges bool
 	// Teacher is a frozen network that scores rows too, in the compute dtype; nil without one.
 	Teacher *Network
+	// Shown is the most tokens that the policy is shown before a row when it scores it as its own teacher; 0 if it is not.
+	Shown   int
 	Rollout Rollout
 	Update  Update
 }
@@ -31,7 +33,7 @@ type Job struct {
 func (j Job) earlier() bool { return j.Reference || j.Judges }
 
 // Scored is how often a row is scored, in passes of the policy: by it, the second network, the reference, and by the teacher
-// as often as that is larger.
+// as often as that is larger; by a policy that is its own teacher as often as its rows are longer.
 func (j Job) Scored() int {
 	n := len(j.models())
 	if j.Reference {
@@ -39,6 +41,9 @@ func (j Job) Scored() int {
 	}
 	if j.Teacher != nil {
 		n += int((j.Teacher.Parameters() + j.Network.Parameters() - 1) / max(j.Network.Parameters(), 1))
+	}
+	if j.Shown > 0 {
+		n += ceil(j.taughtWidth(), max(j.Update.Width, 1))
 	}
 	return n
 }

@@ -8,10 +8,18 @@ import (
 )
 
 // teacherOf finds the model of a spec's teacher, as far as it is known here, and gives the spec its shape. Where the models of policy
-// and teacher are at hand their vocabularies are compared, as the start of a run does. It is zero without a teacher.
+// and teacher are at hand their vocabularies are compared, as the start of a run does, and that a policy can be shown something if it is
+// its own teacher. It is zero without a teacher of its own.
 func teacherOf(t *spec.Train, policy origin) (origin, error) {
-	if t.Teacher == nil {
+	switch {
+	case t.Teacher == nil, t.Teacher.Self() && (policy.unknown != "" || policy.estimated):
 		return origin{}, nil
+	case t.Teacher.Self():
+		own, err := run.Tokenizer(*t, policy.files)
+		if err == nil {
+			err = run.CheckShown(*t, own)
+		}
+		return origin{}, err
 	}
 	from, err := t.Teacher.Origin()
 	if err != nil {

@@ -18,8 +18,11 @@ func (t Train) Job(m cost.Network) cost.Job {
 			StepBatches: t.stepBatches(), Shards: max(t.Update.Shards, 1), Epochs: max(t.Update.Epochs, 1),
 		},
 	}
-	if t.Teacher != nil {
+	if t.Teacher.Frozen() {
 		j.Teacher = t.Teacher.Network
+	}
+	if t.Teacher.Self() {
+		j.Shown = t.Teacher.ContextTokens
 	}
 	if t.Policy.ComputeDtype == BFloat16 {
 		j.ComputeBytes = 2
