@@ -202,7 +202,8 @@ func (w *work) score(ctx context.Context, s scorer, rows []episode.Stretch, tabl
 }
 
 // shownBefore is what the policy is shown before each of the selected rows, by all rows of their table.
-func (w *work) shownBefore(ctx context.Context, s store.Store, selected []episode.TrajectoryRow, in activities.ScoreInput) ([]run.Shown, error) {
+func (w *work) shownBefore(ctx context.Context, s store.Store, selected []episode.TrajectoryRow, in activities.ScoreInput,
+) ([]run.Shown, error) {
 	all, err := run.ReadTrajectories(ctx, s, in.Trajectories, nil)
 	if err != nil {
 		return nil, err

@@ -31,7 +31,8 @@ const shownIntro = "Actions that solve this task, turn by turn:"
 
 // ShownBefore gives what is shown before each of the selected rows of an iteration, by the spec's teacher.context. all are the rows
 // that the iteration's rollout played. It follows from the rows, and of a solver from the iteration's address.
-func (rc *Context) ShownBefore(selected, all []episode.TrajectoryRow, branch, iteration int, settings spec.RolloutSettings) ([]Shown, error) {
+func (rc *Context) ShownBefore(selected, all []episode.TrajectoryRow, branch, iteration int, settings spec.RolloutSettings,
+) ([]Shown, error) {
 	frame, err := newFrame(rc.Tokenizer, rc.Train.Teacher.ContextTokens)
 	if err != nil {
 		return nil, err
@@ -64,7 +65,8 @@ func (rc *Context) ShownBefore(selected, all []episode.TrajectoryRow, branch, it
 }
 
 // demonstrated shows each row the solver's play of its own instance, if that succeeds.
-func (rc *Context) demonstrated(f frame, rows []episode.TrajectoryRow, branch, iteration int, settings spec.RolloutSettings) ([]Shown, error) {
+func (rc *Context) demonstrated(f frame, rows []episode.TrajectoryRow, branch, iteration int, settings spec.RolloutSettings,
+) ([]Shown, error) {
 	rollout := activities.Rollout{Iteration: iteration}
 	task, err := rc.Task(rollout)
 	if err != nil {

@@ -100,8 +100,8 @@ func (j Job) ownTeacher() (f footprint, there bool) {
 	return f, true
 }
 
-// taughtWidth is the tokens of a row with what a policy is shown before it as its own teacher.
-func (j Job) taughtWidth() int { return j.Update.Width + j.Shown }
+// shownWidth is the tokens of a row with what a policy is shown before it as its own teacher.
+func (j Job) shownWidth() int { return j.Update.Width + j.Shown }
 
 // critic is the footprint of the policy's critic, whose head is a vector for each value of a token.
 func (f footprint) critic(values int) footprint {

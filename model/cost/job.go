@@ -43,7 +43,7 @@ func (j Job) Scored() int {
 		n += int((j.Teacher.Parameters() + j.Network.Parameters() - 1) / max(j.Network.Parameters(), 1))
 	}
 	if j.Shown > 0 {
-		n += ceil(j.taughtWidth(), max(j.Update.Width, 1))
+		n += ceil(j.shownWidth(), max(j.Update.Width, 1))
 	}
 	return n
 }

@@ -182,7 +182,7 @@ func (j Job) programsOn(on seat) []Program {
 		add(teacher.forward(rows, width), held-teacher.weights)
 	}
 	if own, there := j.ownTeacher(); there && scores {
-		add(own.forward(rows, int64(j.taughtWidth())), held-own.weights)
+		add(own.forward(rows, int64(j.shownWidth())), held-own.weights)
 	}
 	for _, f := range models {
 		gradients, owned, total := f.trained, on.owned(f), int64(0) // the total is the owners'

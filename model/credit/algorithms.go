@@ -83,9 +83,9 @@ type Input struct {
 	Old     [][]float64 // [rows][tokens], the log-probs of the policy that Score saw
 	// Teacher are the log-probs of the teacher, [rows][tokens]; nil unless ReadsTeacher.
 	Teacher [][]float64
-	// Taught says of each row, [rows], whether its teacher knows more than the policy: one that is the policy itself was shown
+	// Informed says of each row, [rows], whether its teacher knows more than the policy: one that is the policy itself was shown
 	// something. Elsewhere Teacher is Old. nil unless ReadsTeacher.
-	Taught []bool
+	Informed []bool
 	// SumSquares are Σπ² of the distributions that the tokens were sampled from, [rows][tokens]; nil unless ReadsSumSquares.
 	SumSquares [][]float64
 

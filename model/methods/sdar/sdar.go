@@ -33,7 +33,7 @@ var Entry = credit.Algorithm{
 			return nil, nil, err
 		}
 		gate := Gate{Weight: gateWeight.Number(o.Own), Sharpness: gateSharpness.Number(o.Own)}
-		return credit.ByToken(SDAR(rows, in.Old, in.Teacher, in.Taught, in.Mask, gate))
+		return credit.ByToken(SDAR(rows, in.Old, in.Teacher, in.Informed, in.Mask, gate))
 	},
 }
 
@@ -55,15 +55,15 @@ type Gate struct {
 // Differences: the gate is that of the policy before the update, theirs is found again in each step of it. It is in the advantage,
 // so it is weighed by the ratio and clipped as that is; theirs is not. Their teacher is shown skills that are written by hand.
 //
-// rows: [rows], the advantages of trajectories. old and teacher: [rows][tokens], log-probs, read where the mask is true. taught: [rows],
+// rows: [rows], the advantages of trajectories. old and teacher: [rows][tokens], log-probs, read where the mask is true. informed: [rows],
 // whether the teacher was shown anything: a row without has its advantage alone. Errors are of kind ErrNotFinite (a
 // log-prob) or ErrInput.
-func SDAR(rows []float64, old, teacher [][]float64, taught []bool, mask [][]bool, gate Gate) ([][]float64, error) {
+func SDAR(rows []float64, old, teacher [][]float64, informed []bool, mask [][]bool, gate Gate) ([][]float64, error) {
 	if !(gate.Weight > 0) || !(gate.Sharpness > 0) || !credit.Finite(gate.Weight) || !credit.Finite(gate.Sharpness) {
 		return nil, fmt.Errorf("%w: the gate's weight is %v and its sharpness %v, must be above 0", credit.ErrInput, gate.Weight, gate.Sharpness)
 	}
-	if len(taught) != len(mask) {
-		return nil, fmt.Errorf("%w: %d rows are taught or not, %d of the mask", credit.ErrInput, len(taught), len(mask))
+	if len(informed) != len(mask) {
+		return nil, fmt.Errorf("%w: %d rows are informed or not, %d of the mask", credit.ErrInput, len(informed), len(mask))
 	}
 	if err := credit.CheckShape("log-probs", old, mask); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func SDAR(rows []float64, old, teacher [][]float64, taught []bool, mask [][]bool
 	}
 	for row, sampled := range mask {
 		for t, yes := range sampled {
-			if !yes || !taught[row] {
+			if !yes || !informed[row] {
 				continue
 			}
 			gap := teacher[row][t] - old[row][t]

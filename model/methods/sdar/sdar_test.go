@@ -18,14 +18,14 @@ func TestSDARGolden(t *testing.T) {
 	type in struct {
 		Rows              []float64
 		Old, Teacher      [][]float64
-		Taught            []bool
+		Informed          []bool
 		Mask              [][]bool
 		Weight, Sharpness float64
 	}
 	type out struct{ Advantages [][]float64 }
 	g := golden.ReadMethod[in, out](t, "sdar")
 	for i, c := range g.Cases {
-		got, err := SDAR(c.In.Rows, c.In.Old, c.In.Teacher, c.In.Taught, c.In.Mask, Gate{Weight: c.In.Weight, Sharpness: c.In.Sharpness})
+		got, err := SDAR(c.In.Rows, c.In.Old, c.In.Teacher, c.In.Informed, c.In.Mask, Gate{Weight: c.In.Weight, Sharpness: c.In.Sharpness})
 		require.NoError(t, err)
 		for row := range got {
 			golden.Near(t, c.Out.Advantages[row], got[row], g.Tolerance, "case %d, row %d", i, row)
@@ -64,7 +64,7 @@ func TestErrors(t *testing.T) {
 		"teacher":   {of(SDAR(row, one, [][]float64{{math.Inf(-1)}}, yes, mask, gate)), credit.ErrNotFinite, "-Inf by the teacher"},
 		"rows":      {of(SDAR(row, one, nil, yes, mask, gate)), credit.ErrInput, "0 rows of log-probs of the teacher"},
 		"tokens":    {of(SDAR(row, [][]float64{{-1, -1}}, one, yes, mask, gate)), credit.ErrInput, "row 0 has 2 log-probs"},
-		"taught":    {of(SDAR(row, one, one, nil, mask, gate)), credit.ErrInput, "0 rows are taught or not, 1 of the mask"},
+		"informed":  {of(SDAR(row, one, one, nil, mask, gate)), credit.ErrInput, "0 rows are informed or not, 1 of the mask"},
 		"advantage": {of(SDAR(nil, one, one, yes, mask, gate)), credit.ErrInput, "0"},
 		"weight":    {of(SDAR(row, one, one, yes, mask, Gate{Sharpness: 1})), credit.ErrInput, "the gate's weight is 0 and its sharpness 1"},
 		"sharpness": {of(SDAR(row, one, one, yes, mask, Gate{Weight: 1, Sharpness: math.Inf(1)})), credit.ErrInput, "its sharpness +Inf"},
