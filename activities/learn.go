@@ -15,14 +15,16 @@ type ScoreInput struct {
 	Pieces []store.Ref `json:"pieces,omitempty"`
 	// Reference is the manifest whose snapshot is the reference; nil is version 0.
 	Reference *store.Ref `json:"reference,omitempty"`
-	// Under asks for the log-probs of the rows by another model besides; nil is none.
+	// Under asks for the log-probs of the rows by another model besides, or under another context; nil is neither.
 	Under *Under `json:"under,omitempty"`
 }
 
-// Under is by what else rows are scored than by the policy that learns.
+// Under is by what else rows are scored than by the policy that learns. One of its fields is set.
 type Under struct {
 	// Model is the digest of a model's folder in the store: the spec's teacher.
-	Model string `json:"model"`
+	Model string `json:"model,omitempty"`
+	// Context is what the policy is shown before the rows, as spec.Teacher has it.
+	Context string `json:"context,omitempty"`
 }
 
 // ScoreResult names the scores table.

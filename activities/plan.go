@@ -66,10 +66,10 @@ type ResolveResult struct {
 
 // Under is by what else the plan has rows scored; nil is by nothing.
 func (p Plan) Under() *Under {
-	if p.Teacher == "" {
+	if p.Teacher == "" && p.Shown == "" {
 		return nil
 	}
-	return &Under{Model: p.Teacher}
+	return &Under{Model: p.Teacher, Context: p.Shown}
 }
 
 // Plan is what the workflow needs of the resolved spec to decide.
@@ -117,6 +117,8 @@ type Plan struct {
 	Lag int `json:"lag,omitempty"`
 	// Teacher is the digest of the model that scores rows beside the policy; "" is none.
 	Teacher string `json:"teacher,omitempty"`
+	// Shown is what the policy is shown as its own teacher, as spec.Teacher has it; "" if it is not.
+	Shown string `json:"shown,omitempty"`
 	// ScoredBySampler says that no step scores rows: Select takes the sampler's log-probs.
 	ScoredBySampler bool `json:"scored_by_sampler,omitempty"`
 	// EvaluateEvery is in iterations; 0 is never. Suites are what is measured.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -16,7 +17,7 @@ import (
 
 // teacher makes the engine hold the run's teacher. It stays until another run comes.
 func (w *work) teacher(ctx context.Context, s store.Store, of activities.Run) (*model.State, error) {
-	return w.frozenModel(ctx, s, of, "teacher", w.Teacher, teacherKey(w.Context), &w.engine.teacher)
+	return w.frozenModel(ctx, s, of, "teacher", w.Teacher, teacherKey(w.Context, of), &w.engine.teacher)
 }
 
 // judgeModel makes the engine hold the model that judges the run's episodes. It stays until another run comes.
@@ -55,7 +56,7 @@ func (w *work) testFrozen(ctx context.Context, s store.Store, of activities.Run)
 		w.measured.CompileSeconds += took
 		w.measured.SelfTestSeconds += took
 	}()
-	if w.Teacher != nil {
+	if w.Train.Teacher != nil {
 		if err := w.testTeacher(ctx, s, of); err != nil {
 			return err
 		}
@@ -73,13 +74,16 @@ func (w *work) testTeacher(ctx context.Context, s store.Store, of activities.Run
 	if err != nil {
 		return err
 	}
-	return w.testOnce(teacherKey(w.Context), p, func() error {
+	return w.testOnce(teacherKey(w.Context, of), p, func() error {
+		rows := w.selfTestRows(w.TeacherShapes(), draw.Address{Purpose: "self-test"}.Rand())[0]
+		all := slices.Repeat([]batch.MicroBatch{rows}, w.engine.device.Count())
+		if w.Teacher == nil {
+			return w.testOwnTeacher(ctx, of, p, all)
+		}
 		state, err := w.teacher(ctx, s, of)
 		if err != nil {
 			return err
 		}
-		rows := w.selfTestRows(w.Shapes(w.Training, 1), draw.Address{Purpose: "self-test"}.Rand())[0]
-		all := slices.Repeat([]batch.MicroBatch{rows}, w.engine.device.Count())
 		var gave [2][]string
 		for i := range gave {
 			scores, err := p.Scorer.ScoreAll(ctx, state, all, 1)
@@ -95,6 +99,27 @@ func (w *work) testTeacher(ctx context.Context, s store.Store, of activities.Run
 		}
 		return w.agree(ctx, "scoring of the teacher", gave[0])
 	})
+}
+
+// testOwnTeacher is the test of a policy that is its own teacher, on probes of the policy.
+func (w *work) testOwnTeacher(ctx context.Context, of activities.Run, teaching *model.Programs, all []batch.MicroBatch) error {
+	const what = "scoring of the teacher"
+	policy, err := w.engine.programsFor(w.Context, of, w.Shapes(w.Training, 1))
+	if err != nil {
+		return err
+	}
+	var gave []string
+	if err := w.repeats(ctx, what, policy, func(probe *model.State) (string, *model.State, error) {
+		gave = nil
+		scores, err := teaching.Scorer.ScoreAll(ctx, probe, all, 1)
+		for _, of := range scores {
+			gave = append(gave, fmt.Sprint(of))
+		}
+		return strings.Join(gave, " "), probe, err
+	}); err != nil {
+		return err
+	}
+	return w.agree(ctx, what, gave)
 }
 
 // testJudge has the device answer a pass of questions twice by the model that judges, and each of several devices the same.

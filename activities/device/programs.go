@@ -58,7 +58,7 @@ func secondKey(rc *run.Context, run activities.Run) programsKey {
 
 // teacherFor gives the programs of a run's teacher, which score the rows of its updates.
 func (e *Engine) teacherFor(rc *run.Context, run activities.Run) (*model.Programs, error) {
-	return e.prepared(teacherKey(rc), rc, run)
+	return e.prepared(teacherKey(rc, run), rc, run)
 }
 
 // judgeKey is that of the programs by which a run judges: the policy's, or another model's.
@@ -69,11 +69,13 @@ func judgeKey(rc *run.Context, run activities.Run, shapes model.Shapes) programs
 	return programsKey{base: rc.JudgeModel.Index.Digest, second: judgeNetwork, shapes: shapes}
 }
 
-func teacherKey(rc *run.Context) programsKey {
-	s := rc.Shapes(rc.Training, 1)
-	return programsKey{base: rc.Teacher.Index.Digest, second: teacherNetwork, shapes: model.Shapes{
-		MicroBatch: s.MicroBatch, Sequence: s.Sequence, Narrower: s.Narrower, ComputeDtype: s.ComputeDtype, Exact: s.Exact, Frozen: true,
-	}}
+// teacherKey are programs of the teacher's own model, or of the policy's.
+func teacherKey(rc *run.Context, run activities.Run) programsKey {
+	out := programsKey{base: run.Base.Digest, lora: rc.Config.LoRA, second: teacherNetwork, shapes: rc.TeacherShapes()}
+	if rc.Teacher != nil {
+		out.base, out.lora = rc.Teacher.Index.Digest, model.LoRA{}
+	}
+	return out
 }
 
 func (e *Engine) prepared(key programsKey, rc *run.Context, run activities.Run) (*model.Programs, error) {
@@ -88,7 +90,9 @@ func (e *Engine) prepared(key programsKey, rc *run.Context, run activities.Run) 
 	case criticNetwork:
 		c, legal = secondConfig(rc), nil
 	case teacherNetwork:
-		c, legal = rc.Teacher.Config, rc.Teacher.Legal
+		if rc.Teacher != nil {
+			c, legal = rc.Teacher.Config, rc.Teacher.Legal
+		}
 	case judgeNetwork:
 		c, legal = rc.JudgeModel.Config, rc.JudgeModel.Legal
 	}
@@ -158,8 +162,8 @@ func programKeys(rc *run.Context, run activities.Run) []programsKey {
 	if rc.Train.Credit.Second() {
 		keys = append(keys, secondKey(rc, run))
 	}
-	if rc.Teacher != nil {
-		keys = append(keys, teacherKey(rc))
+	if rc.Train.Teacher != nil {
+		keys = append(keys, teacherKey(rc, run))
 	}
 	return keys
 }

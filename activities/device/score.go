@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/episode/recorded"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/batch"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -42,7 +43,7 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 	}
 	table := make([]episode.ScoreRow, len(rows))
 	for i, r := range rows {
-		table[i].Row = r.Row
+		table[i].Row, table[i].Shown = r.Row, r.Row
 	}
 	name := "scores"
 	if piece.more {
@@ -54,6 +55,14 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 	if err != nil {
 		return activities.ScoreResult{}, err
 	}
+	if s.self != nil {
+		if s.shown, err = w.shownBefore(ctx, d.Store, rows, in); err != nil {
+			return activities.ScoreResult{}, err
+		}
+		for i, of := range s.shown {
+			table[i].Shown = of.Row
+		}
+	}
 	if err := w.score(ctx, s, cut[piece.from:piece.to], table); err != nil {
 		return activities.ScoreResult{}, fmt.Errorf("score: %w", err)
 	}
@@ -62,6 +71,9 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 		out.Metrics = run.EntropyMetrics(table)
 		exact := w.Train.Policy.Exact && w.Train.Rollout.Lag == 0 // with a lag another version has sampled
 		maps.Copy(out.Metrics, run.ExactnessOf(rows, table).Metrics(exact))
+		if s.self != nil {
+			out.Metrics["actor/teacher_shown"] = canon.Float(run.ShareShown(s.shown))
+		}
 	}
 	dir := store.IterationDir(of.ID, in.Policy.Branch, in.Iteration)
 	if out.Scores, err = run.PutScores(ctx, d.Store, dir, name, table, w.Train.Credit); err != nil {
@@ -106,6 +118,8 @@ type scorer struct {
 	second      *model.State  // nil without
 	teaching    *model.Scorer // of the teacher
 	teacher     *model.State  // nil without
+	self        *model.Scorer // of the policy as its own teacher; nil without
+	shown       []run.Shown   // to it, before each of the rows
 }
 
 // scorer makes the scorer of the resident version, and of what else rows are scored by.
@@ -129,7 +143,16 @@ func (w *work) scorer(ctx context.Context, s store.Store, of activities.Run, tem
 		}
 		out.beside = second.Scorer
 	}
-	if under != nil {
+	if under != nil && under.Context != "" {
+		if !w.Train.Teacher.Self() || w.Train.Teacher.Context != under.Context || under.Model != "" {
+			return scorer{}, fmt.Errorf("rows are to be scored under the context %q, which is not the run's teacher's: %w", under.Context, store.ErrInvalid)
+		}
+		own, err := w.engine.teacherFor(w.Context, of)
+		if err != nil {
+			return scorer{}, err
+		}
+		out.self = own.Scorer
+	} else if under != nil {
 		if w.Teacher == nil || w.Train.Teacher.Model != under.Model {
 			return scorer{}, fmt.Errorf("rows are to be scored by the model %s, which is not the run's teacher: %w", under.Model, store.ErrInvalid)
 		}
@@ -158,12 +181,64 @@ func (w *work) score(ctx context.Context, s scorer, rows []episode.Stretch, tabl
 			laid[place] = at
 		}
 	}
+	own, err := w.scoreShown(ctx, s, rows)
+	if err != nil {
+		return fmt.Errorf("by the teacher: %w", err)
+	}
 	for i, p := range rows { // in their order, which the stretches of a trajectory need
-		b := len(batches[0].IDs)
-		scored[laid[i]/b].appendTo(&table[p.Of], p, laid[i]%b)
+		b, to := len(batches[0].IDs), &table[p.Of]
+		before := len(to.LogProbs)
+		scored[laid[i]/b].appendTo(to, p, laid[i]%b)
+		switch {
+		case s.self == nil:
+		case own[i] == nil:
+			to.TeacherLogProbs = append(to.TeacherLogProbs, to.LogProbs[before:]...)
+		default:
+			to.TeacherLogProbs = append(to.TeacherLogProbs, own[i]...)
+		}
 		w.measured.Tokens += len(p.Ids)
 	}
 	return nil
+}
+
+// shownBefore is what the policy is shown before each of the selected rows, by all rows of their table.
+func (w *work) shownBefore(ctx context.Context, s store.Store, selected []episode.TrajectoryRow, in activities.ScoreInput,
+) ([]run.Shown, error) {
+	all, err := run.ReadTrajectories(ctx, s, in.Trajectories, nil)
+	if err != nil {
+		return nil, err
+	}
+	return w.ShownBefore(selected, all, in.Policy.Branch, in.Iteration, in.Settings.Rollout)
+}
+
+// scoreShown has the policy score rows behind what it is shown, [rows][sampled tokens]; nil of a row for which there is nothing.
+func (w *work) scoreShown(ctx context.Context, s scorer, rows []episode.Stretch) ([][]float32, error) {
+	out := make([][]float32, len(rows))
+	if s.self == nil {
+		return out, nil
+	}
+	longer, of := run.Behind(rows, s.shown)
+	batches, places := run.BatchesOf(w.TeacherShapes(), longer)
+	scores, err := s.self.ScoreAll(ctx, s.state, batches, s.temperature)
+	if err != nil {
+		return nil, err
+	}
+	for at, place := range places {
+		if place < 0 {
+			continue
+		}
+		b, p := len(batches[0].IDs), longer[place]
+		logProbs := scores[at/b].LogProbs[at%b]
+		own := []float32{}
+		for t, sampled := range p.Sampled {
+			if sampled {
+				own = append(own, logProbs[t])
+			}
+		}
+		out[of[place]] = own
+		w.measured.Tokens += len(p.Ids)
+	}
+	return out, nil
 }
 
 // figures are those of a micro-batch, [row][token]; nil where the run has none.

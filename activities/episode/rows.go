@@ -214,6 +214,10 @@ type ScoreRow struct {
 	// same ids; nil unless credit reads them. A table has them as SquaredScoreRow and TeacherScoreRow.
 	SumSquares      []float32 `parquet:"-"`
 	TeacherLogProbs []float32 `parquet:"-"`
+	// Shown is the row whose play a teacher that is the policy was shown: another one of its group, or the row itself for a solver's
+	// play of its task; −1 if there was nothing to show, and then TeacherLogProbs are LogProbs. It is the row itself where the
+	// teacher is another model.
+	Shown int32 `parquet:"-"`
 }
 
 // SquaredScoreRow is a ScoreRow in the scores table of a run whose credit reads sums of squares. The tables of other
@@ -227,6 +231,7 @@ type SquaredScoreRow struct {
 type TeacherScoreRow struct {
 	ScoreRow
 	TeacherLogProbs []float32 `parquet:"teacher_log_probs,list"`
+	Shown           int32     `parquet:"shown"`
 }
 
 // BySampler are the scores of rows as the sampler has given them.

@@ -89,7 +89,7 @@ func (h *Host) Manifest(ctx context.Context, in activities.CommitInput) (*store.
 		return nil, err
 	}
 	m.Base.Name = t.Policy.From
-	if m.Teacher, err = h.besidePolicy(ctx, t.Teacher); err != nil {
+	if m.Teacher, err = h.besidePolicy(ctx, t.Teacher.Apart()); err != nil {
 		return nil, fmt.Errorf("teacher: %w", err)
 	}
 	if m.Judge, err = h.besidePolicy(ctx, t.JudgeModel()); err != nil {

@@ -15,10 +15,19 @@ import (
 )
 
 // frozen resolves the models beside the policy of a spec: its teacher, whose vocabulary must be that of the policy with these
-// small files, nil for a starter; and the model that judges.
+// small files, nil for a starter; and the model that judges. A policy that is its own teacher must have room for what it is shown.
 func (h *Host) frozen(ctx context.Context, t spec.Train, policy map[string][]byte) (spec.Train, error) {
-	if t.Teacher != nil {
-		teacher, w, err := h.resolveFrozen(ctx, *t.Teacher, "teacher", "teacher.model")
+	if t.Teacher.Self() {
+		own, err := run.Tokenizer(t, policy)
+		if err == nil {
+			err = run.CheckShown(t, own)
+		}
+		if err != nil {
+			return t, err
+		}
+	}
+	if of := t.Teacher.Apart(); of != nil {
+		teacher, w, err := h.resolveFrozen(ctx, *of, "teacher", "teacher.model")
 		if err != nil {
 			return t, err
 		}
@@ -29,7 +38,7 @@ func (h *Host) frozen(ctx context.Context, t spec.Train, policy map[string][]byt
 		if err := run.OtherVocabulary(t, own, w.Tokenizer); err != nil {
 			return t, err
 		}
-		t.Teacher = &teacher
+		t.Teacher = &spec.Teacher{Frozen: teacher}
 	}
 	if of := t.JudgeModel(); of != nil {
 		judge, w, err := h.resolveFrozen(ctx, *of, "judge", "rewards")
@@ -100,7 +109,7 @@ func (h *Host) importFrozen(ctx context.Context, of spec.Frozen) (m store.ModelR
 // takenFrom is a spec with the digests of the models beside the policy that a written spec has of the same places.
 func takenFrom(t, written spec.Train) spec.Train {
 	same := func(a, b *spec.Frozen) bool { return a != nil && b != nil && a.From == b.From && a.Model == "" }
-	if same(t.Teacher, written.Teacher) {
+	if same(t.Teacher.Apart(), written.Teacher.Apart()) {
 		t.Teacher = written.Teacher
 	}
 	if of := written.JudgeModel(); same(t.JudgeModel(), of) {

@@ -308,7 +308,7 @@ func PlanOf(t spec.Train) activities.Plan {
 		p.Workers, p.BlockRows, p.Beside = t.Rollout.Workers, t.Rollout.BlockRows, t.Rollout.Lag > 0
 	}
 	if t.Teacher != nil {
-		p.Teacher = t.Teacher.Model
+		p.Teacher, p.Shown = t.Teacher.Model, t.Teacher.Context
 	}
 	if t.From != nil {
 		p.First, p.Prepare = t.From.Iteration+1, false // version 0 was made by the other run

@@ -35,7 +35,7 @@ type Context struct {
 	// Modules are those of the spec's rewards, in its order.
 	Modules []rewards.Module
 	*BaseModel
-	// Teacher and JudgeModel are nil in a run without one, and in a context that NewContext alone has made.
+	// Teacher and JudgeModel are nil in a run without such a model, and in a context that NewContext alone has made.
 	Teacher, JudgeModel *Frozen
 }
 

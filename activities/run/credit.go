@@ -146,7 +146,7 @@ func (l *CreditInput) Scored(rows []episode.TrajectoryRow, scores []episode.Scor
 			if len(s.TeacherLogProbs) != n {
 				return fmt.Errorf("row %d has %d log-probs of the teacher and %d sampled tokens: %w", rows[i].Row, len(s.TeacherLogProbs), n, store.ErrInvalid)
 			}
-			l.Teacher = append(l.Teacher, l.spread(i, s.TeacherLogProbs))
+			l.Teacher, l.Informed = append(l.Teacher, l.spread(i, s.TeacherLogProbs)), append(l.Informed, s.Shown != NothingShown)
 		}
 	}
 	return nil

@@ -21,12 +21,12 @@ type Frozen struct {
 // frozen gives a run's context its teacher and the model that judges, and their shapes to its spec.
 func (c *Contexts) frozen(ctx context.Context, s store.Store, rc *Context) error {
 	t := &rc.Train
-	if t.Teacher != nil {
-		teacher, err := c.findFrozen(ctx, s, *t.Teacher)
+	if of := t.Teacher.Apart(); of != nil {
+		teacher, err := c.findFrozen(ctx, s, *of)
 		if err != nil {
 			return fmt.Errorf("teacher: %w", err)
 		}
-		rc.Teacher, t.Teacher = teacher, new(WithShape(*t.Teacher, teacher.BaseModel))
+		rc.Teacher, t.Teacher = teacher, &spec.Teacher{Frozen: WithShape(*of, teacher.BaseModel)}
 	}
 	if of := t.JudgeModel(); of != nil {
 		judge, err := c.findFrozen(ctx, s, *of)

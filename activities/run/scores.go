@@ -18,7 +18,7 @@ func PutScores(ctx context.Context, s store.Store, dir, name string, rows []epis
 		}))
 	case c.ReadsTeacher():
 		return tables.Put(ctx, s, dir, name, mapped(rows, func(r episode.ScoreRow) episode.TeacherScoreRow {
-			return episode.TeacherScoreRow{ScoreRow: r, TeacherLogProbs: r.TeacherLogProbs}
+			return episode.TeacherScoreRow{ScoreRow: r, TeacherLogProbs: r.TeacherLogProbs, Shown: r.Shown}
 		}))
 	}
 	return tables.Put(ctx, s, dir, name, rows)
@@ -37,7 +37,7 @@ func ReadScores(ctx context.Context, s store.Store, ref *store.Ref, what string,
 	case c.ReadsTeacher():
 		rows, err := SideTable[episode.TeacherScoreRow](ctx, s, ref, what)
 		return mapped(rows, func(r episode.TeacherScoreRow) episode.ScoreRow {
-			r.ScoreRow.TeacherLogProbs = r.TeacherLogProbs
+			r.ScoreRow.TeacherLogProbs, r.ScoreRow.Shown = r.TeacherLogProbs, r.Shown
 			return r.ScoreRow
 		}), err
 	}

@@ -88,7 +88,11 @@ func Picked(rows []batch.Row, places []int) []batch.Row {
 // ScoreBatches lays stretches out as Score takes them: each in a micro-batch of its width. places
 // has the place of a stretch for each row of the micro-batches, one after the other; −1 is padding.
 func (rc *Context) ScoreBatches(rows []episode.Stretch) (batches []batch.MicroBatch, places []int) {
-	sh := rc.Shapes(rc.Training, 1)
+	return BatchesOf(rc.Shapes(rc.Training, 1), rows)
+}
+
+// BatchesOf is ScoreBatches in micro-batches of other shapes.
+func BatchesOf(sh model.Shapes, rows []episode.Stretch) (batches []batch.MicroBatch, places []int) {
 	lengths := make([]int, len(rows))
 	for i, p := range rows {
 		lengths[i] = len(p.Ids)

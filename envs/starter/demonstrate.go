@@ -53,3 +53,14 @@ func (w *writer) advice(episode envs.Advised, turn, left int) []string {
 	}
 	return nil
 }
+
+// Solve plays an episode from its beginning as a demonstration does, in at most so many turns: the actions of each, and whether they
+// succeed. There are none where best play is not known, or no play succeeds.
+func Solve(env envs.Environment, p envs.Protocol, episode envs.Episode, turns int) (actions [][]string, success bool) {
+	if _, known := episode.(envs.Advised); !known {
+		return nil, false
+	}
+	w := writer{env: env, p: p, turns: turns}
+	actions = w.rehearse(episode, func(e envs.Episode, turn, left int) []string { return w.advice(e.(envs.Advised), turn, left) })
+	return actions, episode.Success()
+}

@@ -197,3 +197,32 @@ func TestLessonsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// Solve plays the very episode that it is given, as a demonstration of it would be, and says whether that succeeds.
+func TestSolve(t *testing.T) {
+	env := mustEnv(t, "sokoban", `{"layout":"######\n#PX_O#\n######","max_actions_per_turn":1}`)
+	reset := func() envs.Episode { return env.Reset(draw.Address{}, draw.Address{}) }
+	actions, success := Solve(env, envs.Protocol{}, reset(), 2)
+	require.Equal(t, [][]string{{"Right"}, {"Right"}}, actions)
+	require.True(t, success)
+	actions, success = Solve(env, envs.Protocol{}, reset(), 1)
+	require.Empty(t, actions, "none succeeds in one turn")
+	require.False(t, success)
+
+	lakes := mustEnv(t, "frozenlake", "") // slippery
+	succeeded, n := 0, 40
+	for i := range int64(n) {
+		at := draw.Address{Purpose: draw.Instance, Group: i}
+		first, won := Solve(lakes, envs.Protocol{}, lakes.Reset(at, at), 4)
+		again, same := Solve(lakes, envs.Protocol{}, lakes.Reset(at, at), 4)
+		require.Equal(t, first, again)
+		require.Equal(t, won, same)
+		if won {
+			succeeded++
+		}
+	}
+	require.Greater(t, succeeded, 0)
+	require.Less(t, succeeded, n, "luck decides")
+	_, success = Solve(env, envs.Protocol{}, struct{ envs.Episode }{reset()}, 4)
+	require.False(t, success, "best play is not known")
+}

@@ -26,7 +26,7 @@ var onCards = append(slices.Clone(methods), "distill", "dr-mas", "rae")
 var published = []string{"agent-prm", "deep-grpo", "distill", "hiper", "istar", "seeupo", "tree-grpo", "tsr"}
 
 // cardFields are the fields of a preset for a card, in their order. The method's own come over them.
-var cardFields = []string{"description", "seed", "iterations", "policy", "environment", "rollout", "rewards", "selection", "credit", "update", "critic",
+var cardFields = []string{"description", "seed", "iterations", "policy", "teacher", "environment", "rollout", "rewards", "selection", "credit", "update", "critic",
 	"freshness", "schedule", "snapshot", "evaluation"}
 
 // card is a run of Qwen2.5-0.5B on Sokoban for one card of 80 GB, as RAGEN's are in size.
@@ -62,7 +62,7 @@ func forCard(t *testing.T, method string) string {
 	if size, found := of["rollout"].(map[string]any)["group_size"]; found {
 		rollout["groups"] = 128 / int(size.(float64))
 	}
-	for _, section := range []string{"rollout", "selection", "credit", "update", "critic", "freshness", "schedule", "rewards"} {
+	for _, section := range []string{"teacher", "rollout", "selection", "credit", "update", "critic", "freshness", "schedule", "rewards"} {
 		value, found := of[section]
 		if !found {
 			continue

@@ -24,7 +24,7 @@ var (
 		"tis", "tis-turn", "tis-sequence", "icepop", "mis", "mis-geometric", "opsm", "bypass", "lag",
 		"gdpo", "empg", "blockwise", "turn-returns", "gfpo", "pyvision", "tsr", "tsr-best-of-n", "tree-grpo", "deep-grpo",
 		"star", "successes", "demonstrations", "growing-turns", "score", "seeupo", "istar", "agent-prm", "hiper", "checklist",
-		"opo", "maxrl", "optimal-token-baseline", "dppo-kl", "gmpo", "sampo", "echo",
+		"opo", "maxrl", "optimal-token-baseline", "dppo-kl", "gmpo", "sampo", "echo", "self-distill", "sdar",
 	}
 	// rewards are presets in which a part of the reward changes what is learned: docs/rewards.md
 	// has what each learned.
@@ -91,7 +91,7 @@ func TestPresetsOfModelsNameTheirWording(t *testing.T) {
 // The presets of methods are one run each of the same length on the same task, but for two, so
 // that their curves can be laid side by side.
 func TestMethodsAreAlikeButForTheMethod(t *testing.T) {
-	same := []string{"description", "policy.lora.", "rollout.", "rewards", "selection.", "credit.", "update.", "critic.", "freshness.", "schedule"}
+	same := []string{"description", "policy.lora.", "teacher.", "rollout.", "rewards", "selection.", "credit.", "update.", "critic.", "freshness.", "schedule"}
 	for _, name := range presetstest.There(methods) {
 		t.Run(name, func(t *testing.T) {
 			train, base := decode(t, name), "starpo-grpo"

@@ -104,6 +104,19 @@ func (j Job) untrained(m Network) footprint {
 	return j.policy()
 }
 
+// ownTeacher is the footprint of the policy as its own teacher, if it is: its weights are there already.
+func (j Job) ownTeacher() (f footprint, there bool) {
+	if j.Shown == 0 {
+		return f, false
+	}
+	f = j.policy()
+	f.teaches = true
+	return f, true
+}
+
+// shownWidth is the tokens of a row with what a policy is shown before it as its own teacher.
+func (j Job) shownWidth() int { return j.Update.Width + j.Shown }
+
 // critic is the footprint of the policy's critic, whose head is a vector for each value of a token.
 func (f footprint) critic(values int) footprint {
 	f.value, f.values = true, int64(values)

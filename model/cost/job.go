@@ -24,7 +24,9 @@ type Job struct {
 	// Teacher is a frozen network that scores rows too, in the compute dtype; nil without one.
 	Teacher *Network
 	// Judge is a frozen network that answers questions about episodes, in the compute dtype; nil without one.
-	Judge   *Judge
+	Judge *Judge
+	// Shown is the most tokens that the policy is shown before a row when it scores it as its own teacher; 0 if it is not.
+	Shown   int
 	Rollout Rollout
 	Update  Update
 }
@@ -33,7 +35,7 @@ type Job struct {
 func (j Job) earlier() bool { return j.Reference || j.Judges }
 
 // Scored is how often a row is scored, in passes of the policy: by it, the second network, the reference, and by the teacher
-// as often as that is larger.
+// as often as that is larger; by a policy that is its own teacher as often as its rows are longer.
 func (j Job) Scored() int {
 	n := len(j.models())
 	if j.Reference {
@@ -41,6 +43,9 @@ func (j Job) Scored() int {
 	}
 	if j.Teacher != nil {
 		n += int(j.Teacher.Times(j.Network))
+	}
+	if j.Shown > 0 {
+		n += ceil(j.shownWidth(), max(j.Update.Width, 1))
 	}
 	return n
 }

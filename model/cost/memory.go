@@ -194,6 +194,9 @@ func (j Job) programsOn(on seat) []Program {
 	if teacher, there := j.teacher(); there && scores {
 		add(teacher.forward(rows, width), held-teacher.weights)
 	}
+	if own, there := j.ownTeacher(); there && scores {
+		add(own.forward(rows, int64(j.shownWidth())), held-own.weights)
+	}
 	for _, f := range models {
 		gradients, owned, total := f.trained, on.owned(f), int64(0) // the total is the owners'
 		if !updates {

@@ -63,6 +63,10 @@ func (j Job) Work(n int) []Work {
 	if teacher, there := j.teacher(); there {
 		score.Operations += teacher.operations(width, true) * tokens / of.Score.Gain
 	}
+	if own, there := j.ownTeacher(); there {
+		longer := float64(j.shownWidth())
+		score.Operations += own.operations(longer, true) * tokens * longer / max(width, 1) / of.Score.Gain
+	}
 	return []Work{prefill, decode, score, update, step, copies}
 }
 

@@ -48,7 +48,7 @@ type Algorithm struct {
 	ReadsSumSquares bool
 	// ReadsCriteria says that it reads Input.Criteria: a reward with criteria by turn.
 	ReadsCriteria bool
-	// ReadsTeacher says that it reads Input.Teacher and Input.Old: a frozen model scores the rows too.
+	// ReadsTeacher says that it reads Input.Teacher and Input.Old: a teacher scores the rows too.
 	ReadsTeacher bool
 	// Learns returns the tokens whose returns the critic learns, [rows][tokens]; nil if it
 	// learns those of all sampled tokens.
@@ -83,6 +83,9 @@ type Input struct {
 	Old     [][]float64 // [rows][tokens], the log-probs of the policy that Score saw
 	// Teacher are the log-probs of the teacher, [rows][tokens]; nil unless ReadsTeacher.
 	Teacher [][]float64
+	// Informed says of each row, [rows], whether its teacher knows more than the policy: one that is the policy itself was shown
+	// something. Elsewhere Teacher is Old. nil unless ReadsTeacher.
+	Informed []bool
 	// SumSquares are Σπ² of the distributions that the tokens were sampled from, [rows][tokens]; nil unless ReadsSumSquares.
 	SumSquares [][]float64
 

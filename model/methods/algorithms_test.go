@@ -99,7 +99,7 @@ func TestAlgorithmsReadWhatTheTableSays(t *testing.T) {
 				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.Old = nil }))
 			}
 			if !a.ReadsTeacher {
-				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.Teacher = nil }))
+				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.Teacher, in.Informed = nil, nil }))
 			}
 			if !a.ReadsSumSquares {
 				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.SumSquares = nil }))

@@ -28,6 +28,7 @@ import (
 	"github.com/reprise-rl/reprise/model/methods/pivots"
 	"github.com/reprise-rl/reprise/model/methods/rae"
 	"github.com/reprise-rl/reprise/model/methods/reinforce"
+	"github.com/reprise-rl/reprise/model/methods/sdar"
 	"github.com/reprise-rl/reprise/model/methods/seeupo"
 	"github.com/reprise-rl/reprise/model/methods/statebaseline"
 	"github.com/reprise-rl/reprise/model/methods/trees"
@@ -63,6 +64,7 @@ var Algorithms = []credit.Algorithm{
 	maxrl.Entry,
 	rae.Entry,
 	distill.Entry,
+	sdar.Entry,
 	otb.Entry,
 }
 

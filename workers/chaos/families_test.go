@@ -138,6 +138,9 @@ var families = []*family{
 		{preset: "clip-turns", change: map[string]any{"update.minibatch": 4}, kills: inUpdate, steps: 2},
 		{preset: "turn-gae", kills: withModel},
 		{preset: "echo", kills: inUpdate},
+		// Killed while it scores its rows as its own teacher.
+		{preset: "self-distill", kills: inScore},
+		{preset: "sdar", kills: inScore},
 		{preset: "sampo", change: map[string]any{"update.minibatch": 8}, kills: inUpdate, steps: 2},
 		// The values that it keeps between turns are lost with a worker: the next one makes the appends
 		// of all turns so far. The last dies in the new branch.

@@ -51,3 +51,28 @@ func TestTrainWithATeacher(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, verified.OK())
 }
+
+// A run whose policy is its own teacher ends in the same manifest twice, and no model but its own has to be whole.
+func TestTrainItsOwnTeacher(t *testing.T) {
+	methodstest.Needs(t, "sdar")
+	plugintest.Needs(t)
+	e, err := engine()
+	require.NoError(t, err)
+	document := strings.Replace(everything, `"selection"`, `"credit": {"algorithm": "sdar"}, "teacher": {"from": "self", "context": "success", "context_tokens": 96}, "selection"`, 1)
+	var heads []store.Ref
+	for range 2 {
+		s := store.NewMemory()
+		_, err := train.New(e, s).Train(t.Context(), "own", []byte(document))
+		require.NoError(t, err)
+		head, err := store.Head(t.Context(), s, "own")
+		require.NoError(t, err)
+		require.Contains(t, head.Manifest.Metrics, "actor/teacher_shown")
+		require.Contains(t, head.Manifest.Programs, "teacher.forward")
+		require.Nil(t, head.Manifest.Teacher)
+		heads = append(heads, head.Ref)
+		verified, err := store.Verify(t.Context(), s, "own", nil)
+		require.NoError(t, err)
+		require.True(t, verified.OK())
+	}
+	require.Equal(t, heads[0], heads[1])
+}

@@ -119,11 +119,14 @@ func changes(t spec.Train, shape cost.Network, n int, usable int64, written stri
 	if t.Credit.Second() && fits(func(u *spec.Train) { u.Credit.Algorithm = spec.Default(t.Policy.From).Credit.Algorithm }) {
 		out = append(out, fmt.Sprintf("credit.algorithm: %q, which has no second network", spec.Default(t.Policy.From).Credit.Algorithm))
 	}
-	if t.Teacher != nil && fits(func(u *spec.Train) { u.Teacher = nil }) {
+	if t.Teacher.Apart() != nil && fits(func(u *spec.Train) { u.Teacher = nil }) {
 		out = append(out, "a smaller teacher (teacher.from)")
 	}
 	if t.JudgeModel() != nil && fits(func(u *spec.Train) { u.Rewards = nil }) {
 		out = append(out, "a smaller judge (the option judge of the reward judge), or one behind an address")
+	}
+	if t.Teacher.Self() && fits(func(u *spec.Train) { of := *u.Teacher; of.ContextTokens /= 2; u.Teacher = &of }) {
+		out = append(out, fmt.Sprintf("teacher.context_tokens: %d (%d now)", t.Teacher.ContextTokens/2, t.Teacher.ContextTokens))
 	}
 	if t.Policy.LoRA == nil && fits(func(u *spec.Train) { u.Policy.LoRA = spec.DefaultLoRA(t.Policy.From) }) {
 		out = append(out, "policy.lora: {}, which trains adapters and no other weights")

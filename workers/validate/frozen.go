@@ -33,17 +33,25 @@ func frozenOf(of *spec.Frozen, what, field string) (origin, error) {
 }
 
 // teacherOf finds the model of a spec's teacher and gives the spec its shape. Where the models of policy and teacher are at hand
-// their vocabularies are compared, as the start of a run does. It is zero without a teacher.
+// their vocabularies are compared, as the start of a run does, and that a policy can be shown something if it is its own teacher.
+// It is zero without a teacher that is a model of its own.
 func teacherOf(t *spec.Train, policy origin) (origin, error) {
-	if t.Teacher == nil {
+	switch {
+	case t.Teacher == nil, t.Teacher.Self() && (policy.unknown != "" || policy.estimated):
 		return origin{}, nil
+	case t.Teacher.Self():
+		own, err := run.Tokenizer(*t, policy.files)
+		if err == nil {
+			err = run.CheckShown(*t, own)
+		}
+		return origin{}, err
 	}
-	shaped := *t.Teacher
+	shaped := t.Teacher.Frozen
 	out, err := frozenOf(&shaped, "teacher", "teacher.from")
 	if err != nil || out.unknown != "" {
 		return out, err
 	}
-	t.Teacher = &shaped
+	t.Teacher = &spec.Teacher{Frozen: shaped}
 	if out.files == nil || policy.unknown != "" || policy.estimated {
 		out.notes = append(out.notes, "The vocabularies of policy and teacher are compared at the start, which refuses others.")
 		return out, nil

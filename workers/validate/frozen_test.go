@@ -133,3 +133,36 @@ func TestCardWithAJudge(t *testing.T) {
 	require.Len(t, v.Problems, 1)
 	require.Contains(t, v.Problems[0].Found, "which cannot be asked")
 }
+
+// A policy that is its own teacher needs no more weights, and room for what it is shown: where its tokenizer is at hand, a message that
+// has none is a problem.
+func TestAPolicyThatTeachesItself(t *testing.T) {
+	methodstest.Needs(t, "distill")
+	own := func(policy string, tokens int) []byte {
+		return fmt.Appendf(nil, `{%s, "policy": {"from": %q, "warm_start": {"steps": 0}}, "rollout": {"turns": 1%s}, "credit": {"algorithm": "distill"},
+			"teacher": {"from": "self", "context": "success", "context_tokens": %d}}`, bandit, policy, map[bool]string{false: `, "protocol": "reprise"`}[policy == "starter"], tokens)
+	}
+	v, err := CheckTrain(own("starter", 64), Machine{}, nil)
+	require.NoError(t, err)
+	require.True(t, v.Sound(), "%v", v)
+	require.NotContains(t, v.numbers, "device: teacher")
+	v, err = CheckTrain(own("starter", 8), Machine{}, nil)
+	require.NoError(t, err)
+	require.Len(t, v.Problems, 1)
+	require.Equal(t, "teacher.context_tokens", v.Problems[0].Path)
+
+	card := Machine{Card: 80e9, Devices: 1}
+	needs := func(tokens int) Train {
+		v, err := CheckTrain(own("hf:Qwen/Qwen2.5-0.5B", tokens), card, nil)
+		require.NoError(t, err)
+		require.True(t, v.Sound(), "%v", v)
+		return v
+	}
+	small, large := needs(64), needs(65_536)
+	require.True(t, small.Fits())
+	require.Greater(t, large.Card.Needs, 2*small.Card.Needs)
+	card.Card = large.Card.Needs
+	large = needs(65_536)
+	require.False(t, large.Fits(), "a part of its memory is not there for programs")
+	require.Contains(t, large.Card.Changes, "teacher.context_tokens: 32768 (65536 now)")
+}

@@ -51,6 +51,11 @@ func (d *decoder) environment(t Train) {
 			d.add(path, Problem{Path: path, Found: strict.Quote(Demonstrations),
 				Allowed: strict.Quote(OwnSuccesses) + " with the environment " + strict.Quote(p.Name), Hint: hint})
 		}
+		if t.Teacher.Self() && t.Teacher.Context == ShownDemonstration {
+			const path = "teacher.context"
+			d.add(path, Problem{Path: path, Found: strict.Quote(ShownDemonstration),
+				Allowed: strict.Quote(ShownSuccess) + " with the environment " + strict.Quote(p.Name), Hint: hint})
+		}
 	}
 }
 

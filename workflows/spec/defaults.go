@@ -86,7 +86,7 @@ func described() []*rule {
 		{path: "policy.warm_start.seed", typ: typeSeed, value: uint64(1), span: between(0, maxSeed), source: fromOurs,
 			doc: "Draws the transcripts. It is not the run's seed, so that runs with different seeds can share one warm start."},
 
-		teacherRules[0], teacherRules[1],
+		teacherRules[0], teacherRules[1], teacherRules[2], teacherRules[3],
 
 		{path: "environment.name", typ: typeString, source: fromOurs,
 			text: checkEnvironmentName, textAllowed: "the name of an environment",

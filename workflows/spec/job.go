@@ -18,11 +18,14 @@ func (t Train) Job(m cost.Network) cost.Job {
 			StepBatches: t.stepBatches(), Shards: max(t.Update.Shards, 1), Epochs: max(t.Update.Epochs, 1),
 		},
 	}
-	if t.Teacher != nil {
-		j.Teacher = t.Teacher.Network
+	if of := t.Teacher.Apart(); of != nil {
+		j.Teacher = of.Network
 	}
 	if own != nil && own.Model != nil && own.Model.Network != nil {
 		j.Judge = &cost.Judge{Network: *own.Model.Network, Pass: t.judging(own).pass(t.Rollout)}
+	}
+	if t.Teacher.Self() {
+		j.Shown = t.Teacher.ContextTokens
 	}
 	if t.Policy.ComputeDtype == BFloat16 {
 		j.ComputeBytes = 2

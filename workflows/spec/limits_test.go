@@ -14,6 +14,9 @@ import (
 
 // relationCases are, for each relation between fields, documents that just keep it and
 // documents that just break it. The key is the relation's paths.
+// byAgent are the fields of a spec whose episodes an agent plays.
+const byAgent = `"environment":{"name":"agent"},"policy":{"from":"starter","warm_start":{"steps":0}},"rollout":{"agent":"a","turns":2,"prompt_tokens":[16,16]}`
+
 var relationCases = map[string]struct{ fits, breaks []string }{
 	"environment.timeout_seconds limits.activity_seconds": {
 		[]string{`"evaluation":{"suites":[{"environment":{"name":"foreign","timeout_seconds":120}}]}`},
@@ -369,6 +372,38 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 	"teacher credit.algorithm": {
 		[]string{`"credit":{"algorithm":"distill"},"teacher":{"from":"run:a@0"}`},
 		[]string{`"credit":{"algorithm":"grpo"},"teacher":{"from":"hf:a/b"}`},
+	},
+	"teacher.from teacher.context": {
+		[]string{`"credit":{"algorithm":"distill"},"teacher":{"from":"self","context":"success","context_tokens":64}`},
+		[]string{
+			`"credit":{"algorithm":"distill"},"teacher":{"from":"self"}`,
+			`"credit":{"algorithm":"distill"},"teacher":{"from":"hf:a/b","context":"success","context_tokens":64}`,
+		},
+	},
+	"teacher.context teacher.context_tokens": {
+		[]string{`"credit":{"algorithm":"sdar"},"teacher":{"from":"self","context":"success","context_tokens":64}`},
+		[]string{
+			`"credit":{"algorithm":"distill"},"teacher":{"from":"self","context":"success"}`,
+			`"credit":{"algorithm":"distill"},"teacher":{"from":"hf:a/b","context_tokens":64}`,
+		},
+	},
+	"teacher.from teacher.model": {
+		[]string{`"credit":{"algorithm":"distill"},"teacher":{"from":"hf:a/b","model":"` + strings.Repeat("a", 64) + `"}`},
+		[]string{`"credit":{"algorithm":"distill"},"teacher":{"from":"self","context":"success","context_tokens":64,"model":"` + strings.Repeat("a", 64) + `"}`},
+	},
+	"teacher.from rollout.agent": {
+		[]string{byAgent + `,"credit":{"algorithm":"distill"},"teacher":{"from":"hf:a/b"}`},
+		[]string{byAgent + `,"credit":{"algorithm":"distill"},"teacher":{"from":"self","context":"success","context_tokens":64}`},
+	},
+	"teacher.context rollout.lag freshness.online": {
+		[]string{
+			`"credit":{"algorithm":"distill"},"teacher":{"from":"self","context":"success","context_tokens":64},"freshness":{"online":2}`,
+			`"credit":{"algorithm":"distill"},"teacher":{"from":"self","context":"demonstration","context_tokens":64}`,
+		},
+		[]string{
+			`"credit":{"algorithm":"distill"},"teacher":{"from":"self","context":"demonstration","context_tokens":64},"rollout":{"lag":1},"update":{"mismatch":{"regime":"bypass"}}`,
+			`"credit":{"algorithm":"distill"},"teacher":{"from":"self","context":"demonstration","context_tokens":64},"freshness":{"online":2}`,
+		},
 	},
 	"credit.algorithm update.passes.order": {
 		[]string{`"credit":{"algorithm":"distill"},"teacher":{"from":"hf:a/b"}`},

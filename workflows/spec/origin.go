@@ -24,7 +24,7 @@ const (
 
 // Origin is a Policy.From taken apart.
 type Origin struct {
-	// Kind is OriginStarter, OriginHub, OriginFolder or OriginModel; of a teacher also OriginRun.
+	// Kind is OriginStarter, OriginHub, OriginFolder or OriginModel; of a teacher also OriginRun or FromSelf.
 	Kind string
 	// Name is the hub name, the folder's path, the model's 12 hex digits or the run's id;
 	// empty for the starter.

@@ -119,7 +119,7 @@ func TestSettingsHaveEveryKnob(t *testing.T) {
 
 func TestRelationsReadKnownPaths(t *testing.T) {
 	every := Default(FromStarter)
-	every.From, every.Teacher = &From{}, &Frozen{}
+	every.From, every.Teacher = &From{}, &Teacher{}
 	for _, r := range relations() {
 		for _, path := range r.paths {
 			_, ok := field(reflect.ValueOf(every), path, false)

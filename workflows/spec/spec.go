@@ -30,7 +30,7 @@ type Train struct {
 	From   *From  `json:"from,omitempty"`
 	Policy Policy `json:"policy"`
 	// Teacher is nil in a run without one.
-	Teacher     *Frozen     `json:"teacher,omitempty"`
+	Teacher     *Teacher    `json:"teacher,omitempty"`
 	Environment Environment `json:"environment"`
 	Rollout     Rollout     `json:"rollout"`
 	// Rewards are parts of the reward beside the environment's own; nil for none.

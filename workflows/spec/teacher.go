@@ -5,14 +5,81 @@ import (
 	"github.com/reprise-rl/reprise/model/credit"
 )
 
+// Teacher is what scores the policy's rows beside it: a model that is not trained, or the policy itself, which is shown more.
+type Teacher struct {
+	// Frozen is the model. From may also be FromSelf; then there is none.
+	Frozen
+	// Context is what a teacher that is the policy is shown before a row, and ContextTokens the most tokens of that; "" and 0 of others.
+	Context       string `json:"context,omitempty"`
+	ContextTokens int    `json:"context_tokens,omitempty"`
+}
+
+// FromSelf is the Teacher.From of a policy that is its own teacher, and the kind of its Origin: the version that learns, shown more
+// than it had when it played.
+const FromSelf = "self"
+
+// What a policy that is its own teacher is shown.
+const (
+	// ShownSuccess is the actions of the first other trajectory of the row's group that succeeded.
+	ShownSuccess = "success"
+	// ShownDemonstration is the actions of the environment's solver in the row's own instance.
+	ShownDemonstration = "demonstration"
+)
+
+// maxContextTokens bounds teacher.context_tokens.
+const maxContextTokens = 65_536
+
+// Self reports whether the policy is its own teacher. t may be nil.
+func (t *Teacher) Self() bool { return t != nil && t.From == FromSelf }
+
+// Apart is the teacher's model, or nil where there is none: the policy is its own teacher, or has none. t may be nil.
+func (t *Teacher) Apart() *Frozen {
+	if t == nil || t.Self() {
+		return nil
+	}
+	return &t.Frozen
+}
+
+// teacherAllowed says what teacher.from may be.
+const teacherAllowed = `"` + FromSelf + `", ` + FrozenAllowed
+
+// Origin takes From apart. The error says what is wrong with it.
+func (t Teacher) Origin() (Origin, error) {
+	if t.From == FromSelf {
+		return Origin{Kind: FromSelf}, nil
+	}
+	return t.Frozen.Origin()
+}
+
+// checkTeacher says what is wrong with teacher.from; "" if nothing is.
+func checkTeacher(from string) string {
+	if from == FromSelf {
+		return ""
+	}
+	return checkFrozen(from)
+}
+
 // teacherRules are the fields of the section teacher.
 var teacherRules = []*rule{
-	{path: "teacher.from", typ: typeString, source: fromOurs, text: checkFrozen, textAllowed: FrozenAllowed,
-		doc: "The teacher, which scores the policy's rows and is not trained (docs/algorithms.md#distill): a whole model, of the hub, a folder on the host worker or the store, " +
+	{path: "teacher.from", typ: typeString, source: fromOurs, text: checkTeacher, textAllowed: teacherAllowed,
+		doc: "The teacher, which scores the policy's rows (docs/algorithms.md#distill): \"self\", the policy itself, which is shown `teacher.context`; or a model that is not trained, whole, of the hub, a folder on the host worker or the store, " +
 			"or a run's snapshot of a version, the newest without @VERSION (version 0 is the run's base model). Its architecture may be another than the policy's, its tokenizer's vocabulary may not. " +
 			"The start of the run copies it into the store."},
+	{path: "teacher.context", typ: typeString, source: fromOurs, enum: []string{ShownSuccess, ShownDemonstration},
+		doc: "What the policy is shown as its own teacher, in a message before the row: the actions of the first other trajectory of the row's group that succeeded (success), or those of the environment's solver in the row's instance (demonstration). " +
+			"A row for which there is none has no teacher: its own log-probs stand for it."},
+	{path: "teacher.context_tokens", typ: typeInteger, span: between(1, maxContextTokens), source: fromOurs,
+		doc: "The most tokens of that message. The last turns are left out until it fits; if not even the first does, nothing is shown."},
 	{path: "teacher.model", typ: typeString, source: fromOurs, text: checkFolderDigest, textAllowed: "the SHA-256 of a model's folder in the store",
 		doc: "The teacher's digest. Leave it out: the start of the run writes it down. Where it is given, another model at `teacher.from` is refused."},
+}
+
+// teacher is the spec's teacher; zero without one.
+func (t Train) teacher() Teacher {
+	if t.Teacher == nil {
+		return Teacher{}
+	}
+	return *t.Teacher
 }
 
 // withTeacher are the algorithms that read the log-probs of a teacher.
@@ -40,6 +107,46 @@ func teacherRelations() []relation {
 			broken: func(t Train) (bool, string, string) {
 				return t.Teacher != nil && !t.Credit.ReadsTeacher(), "an object, with credit.algorithm " + t.Credit.Algorithm,
 					"nothing, unless credit.algorithm is " + oneOf(withTeacher())
+			},
+		},
+		{
+			paths: []string{"teacher.from", "teacher.context"},
+			doc:   "teacher.context is given if teacher.from is self, and only then: another model is shown what the policy saw.",
+			broken: func(t Train) (bool, string, string) {
+				of := t.teacher()
+				return of.From != "" && of.Self() != (of.Context != ""), strict.Quote(of.From),
+					`"self" with teacher.context, or another teacher without`
+			},
+		},
+		{
+			paths: []string{"teacher.context", "teacher.context_tokens"},
+			doc:   "teacher.context_tokens is given if teacher.context is, and only then.",
+			broken: func(t Train) (bool, string, string) {
+				of := t.teacher()
+				return (of.Context != "") != (of.ContextTokens > 0), strict.Quote(of.Context),
+					"teacher.context_tokens beside teacher.context, for its message"
+			},
+		},
+		{
+			paths: []string{"teacher.from", "teacher.model"},
+			doc:   "teacher.model is left out if teacher.from is self: it is the policy.",
+			broken: func(t Train) (bool, string, string) {
+				return t.Teacher.Self() && t.Teacher.Model != "", strict.Quote(FromSelf), "a teacher without teacher.model"
+			},
+		},
+		{
+			paths: []string{"teacher.from", "rollout.agent"},
+			doc:   "teacher.from self excludes rollout.agent: an agent's calls have no actions to show.",
+			broken: func(t Train) (bool, string, string) {
+				return t.Teacher.Self() && t.Rollout.Agent != "", strict.Quote(FromSelf), "another teacher with rollout.agent"
+			},
+		},
+		{
+			paths: []string{"teacher.context", "rollout.lag", "freshness.online"},
+			doc:   "teacher.context demonstration excludes rollout.lag and freshness.online above 1: the solver plays the instances of the iteration's own rollout.",
+			broken: func(t Train) (bool, string, string) {
+				return t.Teacher.Self() && t.Teacher.Context == ShownDemonstration && (t.Rollout.Lag > 0 || t.Freshness.Online > 1),
+					strict.Quote(ShownDemonstration), strict.Quote(ShownSuccess) + ", or rollout.lag 0 and freshness.online 1"
 			},
 		},
 		{

@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,6 +19,7 @@ func TestTeacherOrigins(t *testing.T) {
 		"run:a@12":                {Kind: spec.OriginRun, Name: "a", Version: 12},
 		"run:a@b@0":               {Kind: spec.OriginRun, Name: "a@b"},
 		"run:a/b c":               {Kind: spec.OriginRun, Name: "a/b c", Version: spec.NewestSnapshot},
+		"self":                    {Kind: spec.FromSelf},
 	} {
 		got, err := spec.Frozen{From: from}.Origin()
 		require.NoError(t, err, from)
@@ -75,4 +77,47 @@ func TestTeacherInTheEstimates(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "Network")
 	require.Contains(t, string(text), `"teacher":{"from":"hf:Qwen/Qwen2.5-7B"}`)
+}
+
+// A policy that is its own teacher adds no weights: one program, as much wider as what it is shown, which keeps nothing. What it is
+// shown counts in the work and in how often a row is scored.
+func TestAPolicyThatTeachesItselfInTheEstimates(t *testing.T) {
+	methodstest.Needs(t, "distill")
+	of := func(more string) spec.Train {
+		return decode(t, `{"environment":{"name":"bandit"},"policy":{"from":"hf:Qwen/Qwen2.5-0.5B","exact":true},
+			"rollout":{"turns":1,"prompt_tokens":[512],"max_new_tokens":512},`+more+`}`)
+	}
+	shown := func(tokens int) spec.Train {
+		return of(fmt.Sprintf(`"credit":{"algorithm":"distill"},"teacher":{"from":"self","context":"success","context_tokens":%d}`, tokens))
+	}
+	plain, own := of(`"credit":{"algorithm":"grpo"}`), shown(1024)
+	require.True(t, own.Teacher.Self())
+	require.Nil(t, own.Teacher.Apart())
+	require.False(t, plain.Teacher.Self() || plain.Teacher.Apart() != nil)
+	require.False(t, own.ScoredBySampler())
+	with, without := spec.Derive(own, qwen), spec.Derive(plain, qwen)
+	require.Zero(t, with.Memory.Teacher)
+	require.Equal(t, without.Memory.Weights, with.Memory.Weights)
+	require.Equal(t, 1+2, own.Job(qwen).Scored(), "its rows are twice as long")
+	needs := func(train spec.Train) (out int64) {
+		for _, p := range train.Job(qwen).Programs(1) {
+			if p.Name == "teacher-forward" {
+				require.Less(t, p.Outputs, int64(1<<20), "it keeps nothing")
+				out = p.Bytes()
+			}
+		}
+		return out
+	}
+	require.Zero(t, needs(plain))
+	require.Greater(t, needs(own), needs(shown(64)))
+	score := func(train spec.Train) float64 {
+		for _, w := range spec.WorkOf(train, qwen, 1) {
+			if w.Part == cost.WorkScore {
+				return w.Operations
+			}
+		}
+		return 0
+	}
+	require.Greater(t, score(own), 3*score(plain), "attention to twice as many places besides")
+	require.Less(t, score(own), 3.5*score(plain))
 }

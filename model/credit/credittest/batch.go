@@ -81,7 +81,8 @@ func batch(t *testing.T) credit.Input {
 			{}, {{true, true, true}},
 		},
 		CriteriaWeights: []float64{0.5, 0.25, 2}, CriteriaAfter: []int{-1, 0, -1},
-		Open: []bool{false, false, false, false, false, true, false, true},
+		Open:     []bool{false, false, false, false, false, true, false, true},
+		Informed: []bool{true, true, true, false, true, true, true, true},
 		// In the middle of its turn, at its end, twice in a row, without a subgoal, without an answer; kept, changed without a
 		// switch, and switched.
 		Subgoals: [][]credit.Subgoal{

@@ -28,7 +28,7 @@ var (
 		ValueAt: credit.FinalToken, RewardAt: credit.AtEnd, Whiten: false, BaselineRate: 1, StepWeight: 0.5, Own: option.Values{
 			"trees_alone": true, "beta": 0.7, "code_form": true, "segment_lambda": 0.5, "keep_reward": -0.6, "keep_shared": true, "changed_reward": -0.5,
 			"invalid_penalty": 0.4, "entropy_gain": 0.7, "future_gain": 3.0, "clarity": 0.2, "criteria_level": "turn",
-			"least_holders": 4, "baseline_decay": 0.6, "task_weight": 0.4,
+			"least_holders": 4, "baseline_decay": 0.6, "task_weight": 0.4, "gate_weight": 0.5, "gate_sharpness": 2.0,
 		},
 	}
 )
@@ -98,9 +98,9 @@ func Rollout(t *testing.T, o credit.Options) credit.Input {
 			entropies[row] = append(entropies[row], float64(s.To-s.From)/float64(k+2))
 		}
 	}
-	trees, branches := make([]int, len(e.Returns)), make([]bool, len(e.Returns))
+	trees, branches, informed := make([]int, len(e.Returns)), make([]bool, len(e.Returns)), make([]bool, len(e.Returns))
 	for row := range trees {
-		trees[row], branches[row] = row/2%2, row%3 == 2
+		trees[row], branches[row], informed[row] = row/2%2, row%3 == 2, row%4 != 3
 	}
 	successes, actions, prm, old := make([]bool, len(e.Returns)), make([][]string, len(e.Returns)), make([][]float64,
 		len(e.Returns)), make([][]float64, len(e.Returns))
@@ -140,8 +140,9 @@ func Rollout(t *testing.T, o credit.Options) credit.Input {
 	return credit.Input{
 		Criteria: criteria, CriteriaWeights: []float64{0.5, 0.3, 0.2}, CriteriaAfter: []int{-1, 0, -1},
 		Subgoals: subgoals, Invalid: invalid, Open: open, Successes: successes, Actions: actions, PRM: prm, Old: old, SumSquares: squares,
-		Teacher: slices.Clone(prm), Trees: trees, Branches: branches, Parts: parts, PartWeights: []float64{1, 0.3}, Entropies: entropies,
-		Returns: e.Returns, Rewards: e.Rewards, Tokens: tokens, Values: e.Values, Groups: e.Groups, Keys: e.Keys,
+		Teacher: slices.Clone(prm), Informed: informed, Trees: trees, Branches: branches, Parts: parts, PartWeights: []float64{1, 0.3},
+		Entropies: entropies,
+		Returns:   e.Returns, Rewards: e.Rewards, Tokens: tokens, Values: e.Values, Groups: e.Groups, Keys: e.Keys,
 		Agents: slices.Clone(e.Keys), Starts: e.Starts, Turns: e.Turns, Lengths: e.Lengths, Mask: e.Mask, Past: past,
 	}
 }

@@ -43,6 +43,11 @@ var Entry = credit.Algorithm{
 // factor of both changes little. Differences: log π_old is the trainer's, not the sampler's, both are at the
 // rollout's temperature, and sums are in float64.
 //
+// Where the teacher is the policy itself, shown more, it is the gradient of SDPO (arXiv 2601.20802; lasgroup/SDPO,
+// compute_self_distillation_loss with alpha 1 and without logits) and of SDFT (arXiv 2601.19897; prime-rl's opsd and ref_kl_loss_fn).
+// SDPO's mean is over the tokens of the rows that were shown something, here it is over all; its scripts compare the 100 likeliest
+// tokens by a Jensen-Shannon divergence, with a teacher that is a running mean of versions.
+//
 // old and teacher: [rows][tokens], log-probs that are read where the mask is true. returns and groups: [rows], read if weight
 // is not 0. Errors are of kind ErrNotFinite (a log-prob), ErrRewards or ErrInput.
 func Distill(old, teacher [][]float64, returns []float64, groups []int, mask [][]bool, weight float64) ([][]float64, error) {

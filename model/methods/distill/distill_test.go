@@ -35,6 +35,24 @@ func TestDistillGolden(t *testing.T) {
 	}
 }
 
+// With the policy as its own teacher it is SDPO's gradient, whose mask leaves out the rows that were shown nothing: their teacher's
+// log-probs are their own.
+func TestSDPOGolden(t *testing.T) {
+	type in struct {
+		Old, Teacher [][]float64
+		Mask         [][]bool
+	}
+	type out struct{ Advantages [][]float64 }
+	g := golden.ReadMethod[in, out](t, "sdpo")
+	for i, c := range g.Cases {
+		got, err := Distill(c.In.Old, c.In.Teacher, nil, nil, c.In.Mask, 0)
+		require.NoError(t, err)
+		for row := range got {
+			golden.Near(t, c.Out.Advantages[row], got[row], g.Tolerance, "case %d, row %d", i, row)
+		}
+	}
+}
+
 // By hand: a teacher that is twice as sure of a token gives it ln 2, one that is half as sure takes ln 2 from it, and what the
 // context holds counts nothing.
 func TestWorked(t *testing.T) {

@@ -114,7 +114,7 @@ func (r *rollout) addRead() {
 		r.SumSquares = append(r.SumSquares, normal(numbers, length))
 		r.PRM, r.Successes = append(r.PRM, normal(numbers, length)), append(r.Successes, row%2 == 0)
 		r.Actions = append(r.Actions, r.Keys[(row+1)%len(r.Keys)])
-		r.Teacher = append(r.Teacher, r.PRM[row])
+		r.Teacher, r.Informed = append(r.Teacher, r.PRM[row]), append(r.Informed, row%4 > 0)
 		var goals []credit.Subgoal
 		for k, s := range r.Turns[row] {
 			goals = append(goals, credit.Subgoal{
