@@ -155,7 +155,8 @@ func (u *upload) commit(ctx context.Context, before info, changed []*localFile, 
 
 // committed reports whether the branch has moved, and has all files as they are here.
 func (u *upload) committed(ctx context.Context, before info) (now info, done bool) {
-	if err := u.ask(ctx, http.MethodGet, u.onBranch("revision"), nil, &now); err != nil || now.Commit == before.Commit || !commitForm.MatchString(now.Commit) {
+	err := u.ask(ctx, http.MethodGet, u.onBranch("revision"), nil, &now)
+	if err != nil || now.Commit == before.Commit || !commitForm.MatchString(now.Commit) {
 		return now, false
 	}
 	changed, err := u.plan(ctx)

@@ -147,7 +147,7 @@ func (u *upload) sendTo(ctx context.Context, f *localFile, to action) error {
 		return err
 	}
 	if !inParts {
-		_, err := u.put(ctx, file, f, u.fix(to.Href), fields(to.Header), 0, f.size)
+		_, err := u.put(ctx, file, u.fix(to.Href), fields(to.Header), 0, f.size)
 		return err
 	}
 	parts, err := partAddresses(to.Header, f.size, size)
@@ -164,7 +164,7 @@ func (u *upload) sendTo(ctx context.Context, f *localFile, to action) error {
 	for i, address := range parts {
 		group.Go(func() error {
 			from := int64(i) * size
-			got, err := u.put(within, file, f, u.fix(address), nil, from, min(size, f.size-from))
+			got, err := u.put(within, file, u.fix(address), nil, from, min(size, f.size-from))
 			if err != nil {
 				return fmt.Errorf("part %d of %d: %w", i+1, len(parts), err)
 			}
@@ -190,7 +190,7 @@ func (u *upload) sendTo(ctx context.Context, f *localFile, to action) error {
 }
 
 // put sends a piece of a file, size bytes from an offset on.
-func (u *upload) put(ctx context.Context, file *os.File, f *localFile, address string, header http.Header, from, size int64) (reply, error) {
+func (u *upload) put(ctx context.Context, file *os.File, address string, header http.Header, from, size int64) (reply, error) {
 	var last *counted
 	r := request{method: http.MethodPut, address: address, header: header, size: size, anonymous: true}
 	r.body = func() io.Reader {

@@ -65,7 +65,8 @@ func CheckRepo(repo string) error {
 	switch {
 	case !repoForm.MatchString(repo):
 		return fmt.Errorf(`%w: %q is not the name of a model: it is ORG/NAME, of letters, digits, "-", "_" and "."; ORG may be a user`, ErrRefused, repo)
-	case len(repo) > 96, strings.Contains(repo, "--"), strings.Contains(repo, ".."), strings.HasSuffix(name, ".git"), strings.ContainsAny(repo[len(repo)-1:], "-."):
+	case len(repo) > 96, strings.Contains(repo, "--"), strings.Contains(repo, ".."),
+		strings.HasSuffix(name, ".git"), strings.ContainsAny(repo[len(repo)-1:], "-."):
 		return fmt.Errorf(`%w: the hub has no model named %q: at most 96 characters, no "--" or "..", and no "-", "." or ".git" at the end`, ErrRefused, repo)
 	}
 	return nil
