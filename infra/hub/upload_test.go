@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/infra/hub/hubtest"
@@ -424,4 +426,68 @@ func TestTheirsUploadsTheSame(t *testing.T) {
 	again, err := h.Upload(t.Context(), u)
 	require.NoError(t, err)
 	require.False(t, again.Changed, "Upload finds nothing to change")
+}
+
+// A hub that sends a request on: the token stays with the hub, and a request stays what it is.
+func TestUploadIsSentOn(t *testing.T) {
+	var got []string
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		got = append(got, r.Method+" "+string(b)+r.Header.Get("Authorization"))
+	}))
+	t.Cleanup(other.Close)
+	status := http.StatusTemporaryRedirect
+	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer t" {
+			t.Error("the hub gets the token")
+		}
+		http.Redirect(w, r, other.URL+"/renamed?signature=secret", status)
+	}))
+	t.Cleanup(first.Close)
+	h := Hub{Endpoint: first.URL, Token: "t"}
+	require.NoError(t, h.ask(t.Context(), http.MethodPost, first.URL+"/api", "hello", nil))
+	require.Equal(t, []string{`POST "hello"`}, got)
+	status = http.StatusFound // net/http makes a GET of it
+	err := h.ask(t.Context(), http.MethodPost, first.URL+"/api", "hello", nil)
+	require.ErrorIs(t, err, errOther)
+	require.NotContains(t, err.Error(), "secret")
+	require.Len(t, got, 1)
+}
+
+// A hub that counts requests says how long to wait, and is not obeyed forever.
+func TestUploadWaitsAsAsked(t *testing.T) {
+	failure := func(status int, name, value string) *statusError {
+		return Hub{}.failure(&http.Response{StatusCode: status, Header: http.Header{name: {value}}, Request: httptest.NewRequest(http.MethodGet, "/", nil)}, nil)
+	}
+	require.Equal(t, 7*time.Second, failure(503, "Retry-After", "7").after)
+	require.Equal(t, time.Hour, failure(503, "Retry-After", "999999").after)
+	require.Zero(t, failure(503, "Retry-After", "-1").after)
+	require.Equal(t, 56*time.Second, failure(429, http.CanonicalHeaderKey("RateLimit"), `"api";r=0;t=55`).after)
+	require.Zero(t, failure(429, http.CanonicalHeaderKey("RateLimit"), `"api";r=3;t=55`).after)
+	p := pauses{ExponentialBackOff: backoff.NewExponentialBackOff(), asked: time.Minute}
+	require.Equal(t, time.Minute, p.NextBackOff())
+}
+
+// What a hub says of a large file is taken or refused, and never panics.
+func FuzzActions(f *testing.F) {
+	f.Add(`{"href": "http://store/", "header": {"chunk_size": "10", "00001": "http://store/1", "00002": "http://store/2"}}`, int64(11))
+	f.Add(`{"href": "http://store/", "header": {"chunk_size": 1, "1": null}}`, int64(1))
+	f.Add(`{"href": "", "header": {"chunk_size": 1e300}}`, int64(1)<<62)
+	f.Fuzz(func(t *testing.T, text string, total int64) {
+		var a action
+		if json.Unmarshal([]byte(text), &a) != nil || total < 1 {
+			return
+		}
+		fields(a.Header)
+		size, inParts, err := partSize(a.Header)
+		if err != nil || !inParts {
+			return
+		}
+		parts, err := partAddresses(a.Header, total, size)
+		if err != nil {
+			return
+		}
+		require.LessOrEqual(t, len(parts), maxParts)
+		require.Less(t, int64(len(parts)-1)*size, total)
+	})
 }
