@@ -20,8 +20,9 @@ import (
 )
 
 func TestUsualBounds(t *testing.T) {
-	require.Equal(t, bounds{stall: 60 * time.Second, look: 500 * time.Millisecond}, bounds{}.orUsual())
-	require.Equal(t, bounds{stall: 1, look: 2}, bounds{stall: 1, look: 2}.orUsual())
+	usual := bounds{stall: 60 * time.Second, look: 500 * time.Millisecond, pause: time.Second, tell: 5 * time.Second}
+	require.Equal(t, usual, bounds{}.orUsual())
+	require.Equal(t, bounds{1, 2, 3, 4}, bounds{1, 2, 3, 4}.orUsual())
 }
 
 // silent is a hub whose answers stand still: the one to the lookup before it begins, that with the weights before it

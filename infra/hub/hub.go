@@ -1,6 +1,6 @@
 // Package hub fetches models of the Hugging Face hub, as far as possible without the
 // network: from a local cache as Hugging Face's own programs fill it, or by downloads that
-// resume where they stopped.
+// resume where they stopped. It also uploads a folder as a model.
 package hub
 
 import (
@@ -48,12 +48,20 @@ type Hub struct {
 type bounds struct {
 	stall time.Duration // for which an answer may stand still before it is given up
 	look  time.Duration // until a process looks again whether another one has ended the same download
+	pause time.Duration // before an upload's request is made a second time; later pauses are longer
+	tell  time.Duration // between two lines of an upload's progress
 }
 
 // orUsual are the bounds with the usual ones where they are 0.
 func (b bounds) orUsual() bounds {
-	return bounds{stall: cmp.Or(b.stall, time.Minute), look: cmp.Or(b.look, 500*time.Millisecond)}
+	return bounds{
+		stall: cmp.Or(b.stall, time.Minute), look: cmp.Or(b.look, 500*time.Millisecond),
+		pause: cmp.Or(b.pause, time.Second), tell: cmp.Or(b.tell, 5*time.Second),
+	}
 }
+
+// publicHub is the hub of Hugging Face.
+const publicHub = "https://huggingface.co"
 
 // FromEnv is the hub as Hugging Face's programs find it: HF_ENDPOINT, HF_TOKEN, HF_HUB_CACHE,
 // HF_HOME, XDG_CACHE_HOME and HF_HUB_OFFLINE. Downloads is a folder in the user's cache.
@@ -70,7 +78,7 @@ func FromEnv() (Hub, error) {
 	home := cmp.Or(os.Getenv("HF_HOME"), filepath.Join(caches, "huggingface"))
 	offline := strings.ToUpper(os.Getenv("HF_HUB_OFFLINE"))
 	return Hub{
-		Endpoint:  strings.TrimSuffix(cmp.Or(os.Getenv("HF_ENDPOINT"), "https://huggingface.co"), "/"),
+		Endpoint:  strings.TrimSuffix(cmp.Or(os.Getenv("HF_ENDPOINT"), publicHub), "/"),
 		Token:     os.Getenv("HF_TOKEN"),
 		Cache:     cmp.Or(os.Getenv("HF_HUB_CACHE"), filepath.Join(home, "hub")),
 		Downloads: filepath.Join(user, "reprise", "hub"),
@@ -189,8 +197,9 @@ func (h Hub) cached(folder, commit string, whole func(fs.FS) bool) *Model {
 
 // info is what the hub says of a model.
 type info struct {
-	Commit string `json:"sha"`
-	Files  []struct {
+	Commit  string `json:"sha"`
+	Private bool   `json:"private"`
+	Files   []struct {
 		Name string `json:"rfilename"`
 	} `json:"siblings"`
 }

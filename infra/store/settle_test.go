@@ -70,6 +70,7 @@ func TestPutThatLosesIsTriedAgain(t *testing.T) {
 	for name, c := range cases {
 		for how, put := range puts {
 			t.Run(name+"/"+how, func(t *testing.T) {
+				t.Parallel() // it waits between tries
 				l := c
 				l.Store, l.conflicts = store.NewMemory(), 3
 				ref, err := put(&l)

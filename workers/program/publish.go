@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-rl/reprise/infra/hub"
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
@@ -37,20 +38,44 @@ func publishCommand() *cobra.Command {
 	var conn stack.Connection
 	var options model.DeviceOptions
 	var o exportOptions
+	var up hub.Upload
 	iteration := -1
 	cmd := &cobra.Command{
-		Use:   "publish RUN --out DIR",
-		Short: "write the policy with a model card, as a folder for a model hub",
+		Use:   "publish RUN --out DIR|hf:ORG/NAME",
+		Short: "write the policy with a model card, as a folder or to the Hugging Face hub",
 		Long: `Writes the policy as "reprise export" does, and README.md beside it: the run's
 settings, its learning curve, the digest of the manifest that made the weights, and the
-commands that check them. Nothing is uploaded. Written twice, the folder is the same.
-A run with policy.lora has its adapters added to the weights.`,
+commands that check them. Written twice, the folder is the same. A run with policy.lora
+has its adapters added to the weights.
+
+--out hf:ORG/NAME uploads the folder to the hub instead, as one commit; ORG may be a
+user. HF_TOKEN is an access token that may write there, and HF_ENDPOINT another hub. The
+repository is made if there is none, and so is the branch. What the hub has is not sent
+again: publish again after a failure. A card that publish did not write is not replaced,
+and weights of an earlier version under other names are removed.`,
 		Example: `  reprise publish bandit-1 --out bandit-1-hf
-  reprise publish bandit-1 --iteration 29 --out bandit-1-hf`,
+  reprise publish bandit-1 --iteration 29 --out bandit-1-hf
+  HF_TOKEN=hf_… reprise publish bandit-1 --out hf:me/bandit-1 --private
+  HF_TOKEN=hf_… reprise publish bandit-1 --iteration 9 --out hf:me/bandit-1 --revision iteration-9`,
 		Args: oneWorkflow("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.dir == "" {
-				return errors.New("publish: --out DIR says where the folder is to be")
+				return errors.New("publish: --out says where to: a folder, or hf:ORG/NAME at the Hugging Face hub")
+			}
+			repo, toHub := strings.CutPrefix(o.dir, "hf:")
+			if !toHub && (up.Private || up.Revision != "") {
+				return errors.New("publish: --private and --revision are for --out hf:ORG/NAME")
+			}
+			var at hub.Hub
+			if toHub {
+				var err error
+				if at, err = hub.FromEnv(); err != nil {
+					return err
+				}
+				up.Repo = repo
+				if err := at.CheckUpload(up); err != nil {
+					return fmt.Errorf("publish to %s: %w", o.dir, err)
+				}
 			}
 			s, err := storeOf(cmd.Context(), &conn, args[0], false)
 			if err != nil {
@@ -58,12 +83,17 @@ A run with policy.lora has its adapters added to the weights.`,
 			}
 			o.run, o.version = args[0], iteration+1
 			open := func() (*model.Device, error) { return model.OpenDevice(options) }
+			if toHub {
+				return publishToHub(cmd.Context(), s, o, open, at, up, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			}
 			return publish(cmd.Context(), s, o, open, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f := cmd.Flags()
+	f.StringVar(&up.Revision, "revision", "", "with hf: the branch, made from main if there is none (default: main)")
+	f.BoolVar(&up.Private, "private", false, "with hf: make a new repository private; one that is public is refused")
 	f.IntVar(&iteration, "iteration", -1, "the iteration, counted from 0, whose policy is written (default: the newest)")
-	f.StringVarP(&o.dir, "out", "o", "", "the folder, new or empty or published before")
+	f.StringVarP(&o.dir, "out", "o", "", "a folder, new or empty or published before, or hf:ORG/NAME")
 	stack.AddDeviceFlags(f, &options, ", as the run's worker had them")
 	conn.AddStoreFlags(f)
 	return cmd
@@ -88,13 +118,13 @@ func publish(ctx context.Context, s store.Store, o exportOptions, open func() (*
 	if err != nil {
 		return fmt.Errorf("table of run %q: %w%s", o.run, err, adviceOn(err, o.run))
 	}
-	text, err := card(o.run, o.version, settings, table)
-	if err != nil {
-		return err
-	}
 	var t spec.Train
 	if err := json.Unmarshal(settings, &t); err != nil {
 		return fmt.Errorf("settings of run %q: %w", o.run, err)
+	}
+	text, err := card(o.run, o.version, cmp.Or(t.Policy.Base, t.Policy.From), settings, table)
+	if err != nil {
+		return err
 	}
 	if o.merge = t.Policy.LoRA != nil; o.merge {
 		o.dtype = "float32"
@@ -118,8 +148,9 @@ func publish(ctx context.Context, s store.Store, o exportOptions, open func() (*
 	return nil
 }
 
-// card is the text of a version's model card. The same run and version have the same card.
-func card(run string, version int, settings []byte, t iterations.Table) ([]byte, error) {
+// card is the text of a version's model card. The same run and version have the same card. from is
+// the base model's origin, which the hub shows if it is a model there.
+func card(run string, version int, from string, settings []byte, t iterations.Table) ([]byte, error) {
 	at := map[string]int{}
 	for i, c := range t.Columns {
 		at[c.Name] = i
@@ -137,7 +168,12 @@ func card(run string, version int, settings []byte, t iterations.Table) ([]byte,
 		return nil, fmt.Errorf("settings of run %q: %w", run, err)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "---\nlibrary_name: transformers\ntags: [reinforcement-learning, reprise]\n---\n%s\n", cardMark)
+	b.WriteString("---\nlibrary_name: transformers\n")
+	if base, ok := strings.CutPrefix(from, "hf:"); ok {
+		base, _, _ = strings.Cut(base, "@")
+		fmt.Fprintf(&b, "base_model: %q\n", base)
+	}
+	fmt.Fprintf(&b, "tags: [reinforcement-learning, reprise]\n---\n%s\n", cardMark)
 	fmt.Fprintf(&b, "# %s, version %d\n\nA policy that Reprise trained in %s.\n\n", run, version, human.Plural(version, "iteration"))
 	if len(kept) > 0 {
 		newest := kept[len(kept)-1]
