@@ -154,7 +154,8 @@ func Read(folder string) ([]Record, error) {
 // save writes records to a folder, whole or not at all.
 func save(folder string, records []Record) error {
 	slices.SortFunc(records, func(a, b Record) int {
-		return cmp.Or(cmp.Compare(order(a.Method), order(b.Method)), cmp.Compare(a.Until, b.Until), cmp.Compare(a.Rate, b.Rate), cmp.Compare(a.Seed, b.Seed))
+		return cmp.Or(cmp.Compare(order(a.Method), order(b.Method)), cmp.Compare(a.Until, b.Until), cmp.Compare(a.Rate, b.Rate),
+			cmp.Compare(a.Seed, b.Seed))
 	})
 	var lines bytes.Buffer
 	for _, r := range records {
