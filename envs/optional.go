@@ -171,6 +171,14 @@ type Library interface {
 	Corpus() []Document
 }
 
+// Seeking is implemented by episodes whose best play looks something up first. A policy that is shown best play is shown that too,
+// where a tool takes a text.
+type Seeking interface {
+	// Seek gives the texts to search for, in their order, at the beginning of the episode: each finds what names the next, and the
+	// last what the answer is in. None if that is not known.
+	Seek() []string
+}
+
 // Answered is implemented by episodes that are recordings of an environment elsewhere, which
 // says itself what of a reply it executed.
 type Answered interface {

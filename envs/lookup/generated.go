@@ -60,11 +60,16 @@ func (g *generated) count(p path) int {
 
 func (g *generated) question(start int32, relations []int, wording int) question {
 	chain, _ := g.world.follow(start, relations)
-	answer := g.world.entities[chain[len(chain)-1]]
-	return question{
+	last := len(chain) - 1
+	answer := g.world.entities[chain[last]]
+	q := question{
 		text: g.world.ask(start, relations, wording), right: []string{Normalize(answer.name)},
 		about: start, asks: answer.kind,
 	}
+	for _, at := range chain[:last] {
+		q.seek = append(q.seek, g.world.entities[at].name)
+	}
+	return q
 }
 
 func (g *generated) cases() []question {

@@ -56,9 +56,11 @@ type question struct {
 	text string
 	// right are the answers that solve it, normalized; there is at least one.
 	right []string
-	// about is the entity that a generated question names, and asks the kind of its answer.
+	// about is the entity that a generated question names, and asks the kind of its answer. seek are the names whose documents have
+	// to be found, in their order.
 	about int32
 	asks  int
+	seek  []string
 }
 
 // Name implements envs.Environment.
@@ -213,6 +215,9 @@ func (e *episode) Advice(n int) []string {
 	}
 	return []string{e.question.right[0]}
 }
+
+// Seek implements envs.Seeking: the names on the way to the answer to a generated question.
+func (e *episode) Seek() []string { return e.question.seek }
 
 // BestSuccess implements envs.Advised.
 func (e *episode) BestSuccess(n int) float64 {

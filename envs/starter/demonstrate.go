@@ -25,18 +25,39 @@ func (w *writer) demonstrate(row draw.Address) error {
 	for try := range int64(maxTries) {
 		instance.Turn, chance.Turn = try, try
 		begin := func() envs.Episode { return w.env.Reset(instance, chance) }
-		advised, ok := begin().(envs.Advised)
+		episode := begin()
+		advised, ok := episode.(envs.Advised)
 		if !ok {
 			return fmt.Errorf("%w: it does not know best play", ErrNoAdvice)
 		}
-		if len(w.advice(advised, 1, w.env.MaxActions())) == 0 {
+		searches := w.searches(episode)
+		if len(searches) >= w.turns || len(w.advice(advised, len(searches)+1, w.env.MaxActions())) == 0 {
 			continue
 		}
 		return w.write(begin, func(episode envs.Episode, turn, left int) []string {
+			if turn <= len(searches) {
+				return searches[turn-1 : turn]
+			}
 			return w.advice(episode.(envs.Advised), turn, left)
 		})
 	}
 	return fmt.Errorf("%w: none of %d instances can be solved in %d turns", ErrNoAdvice, maxTries, w.turns)
+}
+
+// searches are the calls by which best play looks up what it needs, one a turn.
+func (w *writer) searches(episode envs.Episode) (out []string) {
+	seeking, ok := episode.(envs.Seeking)
+	if !ok || w.p.Tools == nil {
+		return nil
+	}
+	for _, text := range seeking.Seek() {
+		call, ok := w.p.Tools.Search(text)
+		if !ok {
+			return nil
+		}
+		out = append(out, call.Action())
+	}
+	return out
 }
 
 // advice gives the actions of a demonstrated turn; none if no play succeeds.

@@ -75,6 +75,38 @@ func TestTranscriptsCopy(t *testing.T) {
 	require.Less(t, right, len(rows)/10, "what is copied is left to chance")
 }
 
+// Best play looks up what a question names, and then the next name, and so reads the answer that it gives.
+func TestDemonstrationsSearch(t *testing.T) {
+	tok := mustOf(t, Second)
+	_, p := searching(t)
+	env := mustEnv(t, "lookup", `{"size":"tiny","hops_max":2}`)
+	hops := map[int]int{}
+	for _, row := range stepsOf(t, tok, env, p, Options{Turns: 3, Demonstrations: 1}, 2, 32) {
+		said := replies(tok, env, p, row)
+		hops[len(said)-1]++
+		read := ""
+		for turn, reply := range said[:len(said)-1] {
+			require.Empty(t, reply.Actions)
+			query, ok := calls.Text(reply.Calls[0].Arguments, "query")
+			require.True(t, ok)
+			require.True(t, turn == 0 || strings.Contains(read, query), "the next name was read")
+			answer, err := p.Tools.Answer(tok, reply.Calls[0])
+			require.NoError(t, err)
+			read = answer.Text
+			require.True(t, strings.HasPrefix(read, "Doc 1(Title: "+query+")"), read)
+		}
+		require.Contains(t, strings.ToLower(read), said[len(said)-1].Actions[0])
+	}
+	require.Len(t, hops, 2)
+	require.Positive(t, hops[1])
+	require.Positive(t, hops[2])
+
+	// With too few turns for two searches, questions of one are asked.
+	for _, row := range stepsOf(t, tok, env, p, Options{Turns: 2, Demonstrations: 1}, 1, 16) {
+		require.Len(t, replies(tok, env, p, row), 2)
+	}
+}
+
 // begun is the episode with a question.
 func begun(env envs.Environment, question string) envs.Episode {
 	for n := int64(0); ; n++ {
