@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/calls"
 	_ "github.com/reprise-rl/reprise/envs/lookup"
 	"github.com/reprise-rl/reprise/envs/tools"
+	"github.com/reprise-rl/reprise/envs/tools/starlark"
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
@@ -105,6 +106,35 @@ func TestDemonstrationsSearch(t *testing.T) {
 	for _, row := range stepsOf(t, tok, env, p, Options{Turns: 2, Demonstrations: 1}, 1, 16) {
 		require.Len(t, replies(tok, env, p, row), 2)
 	}
+}
+
+// Nobody asks an outside tool in a warm start: it is imagined to answer an action, which the next reply takes more often than
+// chance would.
+func TestTranscriptsImagineOutsideAnswers(t *testing.T) {
+	tok := mustOf(t, Second)
+	env := mustEnv(t, "frozenlake", `{}`)
+	tool, err := envs.NewTool(starlark.Name, []byte(`{}`), env)
+	require.NoError(t, err)
+	form, ok := calls.Lookup("search")
+	require.True(t, ok)
+	set, err := envs.NewToolset(form, []envs.Tool{tool}, 1, 24)
+	require.NoError(t, err)
+	p := envs.Protocol{Tools: set}
+	answer := regexp.MustCompile(`<information>([^<]*)</information>`)
+	taken, rows := 0, stepsOf(t, tok, env, p, Options{Turns: 2}, 4, 64)
+	for _, row := range rows {
+		said := replies(tok, env, p, row)
+		require.Len(t, said, 2)
+		require.Len(t, said[0].Calls, 1)
+		text := tok.Decode(row.IDs)
+		read := answer.FindStringSubmatch(text)
+		require.NotNil(t, read, text)
+		require.Contains(t, env.Actions(), read[1])
+		if said[1].Actions[0] == read[1] {
+			taken++
+		}
+	}
+	require.InDelta(t, 0.625, float64(taken)/float64(len(rows)), 0.1, "of four actions")
 }
 
 // begun is the episode with a question.

@@ -147,10 +147,11 @@ type writer struct {
 	window  int
 	objects []string // of claims
 	closing int32
-	// answered is what tools answered in the turn before.
-	answered string
-	r        *rand.Rand // what the row draws, except for instance and chance
-	out      Transcript
+	// answered is what tools answered in the turn before, and imagined the action that the last outside one is imagined to have
+	// answered.
+	answered, imagined string
+	r                  *rand.Rand // what the row draws, except for instance and chance
+	out                Transcript
 }
 
 // improvise writes random play of a combination. Where tools answer what can be an action, it is that of a fresh instance, so
@@ -181,6 +182,8 @@ func (w *writer) improvise(row draw.Address, index int) error {
 		}
 		if phrase := w.copied(episode); phrase != "" {
 			action = phrase
+		} else if w.imagined != "" && slices.Contains(choices, w.imagined) && w.r.IntN(2) == 0 {
+			action = w.imagined
 		}
 		actions := []string{action}
 		for most := min(w.env.MaxActionsPerTurn(), left); len(actions) < most && w.r.IntN(2) == 0; {
@@ -196,11 +199,11 @@ func (w *writer) copies() bool {
 	return free && w.p.Tools != nil
 }
 
-// call is a call that a tool suggests, at random; "" for none. Half of the turns have one. Where answers are copied the first
-// turn always has one, since there is nothing to copy yet: a policy that answered in it would learn to guess before it has
-// learned to read. The last turn has none, since nobody would read the answer.
+// call is a call that a tool suggests, at random; "" for none. Half of the turns have one. Where answers are copied, or imagined, the
+// first turn always has one, since there is nothing to copy yet: a policy that answered in it would learn to guess before it
+// has learned to read. The last turn has none, since nobody would read the answer.
 func (w *writer) call(episode envs.Episode, turn int) string {
-	if w.p.Tools == nil || turn >= w.turns || !(turn == 1 && w.copies()) && w.r.IntN(2) == 0 {
+	if w.p.Tools == nil || turn >= w.turns || !(turn == 1 && (w.copies() || w.p.Tools.AnyOutside())) && w.r.IntN(2) == 0 {
 		return ""
 	}
 	suggested := w.p.Tools.Suggestions(episode.Observation() + "\n" + w.answered)
@@ -291,7 +294,7 @@ func (w *writer) write(begin func() envs.Episode, play player) error {
 			return nil
 		}
 		var results []string
-		if results, err = w.answers(played.Calls); err != nil {
+		if results, err = w.answers(episode, played.Calls); err != nil {
 			return err
 		}
 		next := played.After(turn, results)
@@ -303,11 +306,17 @@ func (w *writer) write(begin func() envs.Episode, play player) error {
 	}
 }
 
-// answers are the answers to calls.
-func (w *writer) answers(made []calls.Call) ([]string, error) {
+// answers are the answers to calls. Nobody asks an outside tool: it is imagined to answer an action of the episode, at random.
+func (w *writer) answers(episode envs.Episode, made []calls.Call) ([]string, error) {
 	var out []string
 	for _, c := range made {
 		a, err := w.p.Tools.Answer(w.tok, c)
+		if choices := episode.Choices(); err == nil && len(choices) > 0 {
+			if _, outside := w.p.Tools.Outside(c); outside {
+				w.imagined = choices[w.r.IntN(len(choices))]
+				a.Text, err = w.p.Tools.Cut(w.tok, w.imagined)
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
