@@ -38,7 +38,7 @@ func (h *Host) frozen(ctx context.Context, t spec.Train, policy map[string][]byt
 		if err := run.OtherVocabulary(t, own, w.Tokenizer); err != nil {
 			return t, err
 		}
-		t.Teacher = &spec.Teacher{Frozen: teacher}
+		t.Teacher = spec.TeacherOf(teacher)
 	}
 	if of := t.JudgeModel(); of != nil {
 		judge, w, err := h.resolveFrozen(ctx, *of, "judge", "rewards")

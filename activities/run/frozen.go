@@ -26,7 +26,7 @@ func (c *Contexts) frozen(ctx context.Context, s store.Store, rc *Context) error
 		if err != nil {
 			return fmt.Errorf("teacher: %w", err)
 		}
-		rc.Teacher, t.Teacher = teacher, &spec.Teacher{Frozen: WithShape(*of, teacher.BaseModel)}
+		rc.Teacher, t.Teacher = teacher, spec.TeacherOf(WithShape(*of, teacher.BaseModel))
 	}
 	if of := t.JudgeModel(); of != nil {
 		judge, err := c.findFrozen(ctx, s, *of)

@@ -98,7 +98,7 @@ func TestCheckShown(t *testing.T) {
 	require.NoError(t, err)
 	bare, err := f.encode(nil)
 	require.NoError(t, err)
-	train.Teacher = &spec.Teacher{Frozen: spec.Frozen{From: spec.FromSelf}, Context: spec.ShownSuccess, ContextTokens: len(bare) + 1}
+	train.Teacher = &spec.Teacher{From: spec.FromSelf, Context: spec.ShownSuccess, ContextTokens: len(bare) + 1}
 	require.NoError(t, CheckShown(train, tok))
 	train.Teacher.ContextTokens = len(bare)
 	var problems spec.Problems

@@ -46,12 +46,12 @@ func teacherOf(t *spec.Train, policy origin) (origin, error) {
 		}
 		return origin{}, err
 	}
-	shaped := t.Teacher.Frozen
+	shaped := *t.Teacher.Apart()
 	out, err := frozenOf(&shaped, "teacher", "teacher.from")
 	if err != nil || out.unknown != "" {
 		return out, err
 	}
-	t.Teacher = &spec.Teacher{Frozen: shaped}
+	t.Teacher = spec.TeacherOf(shaped)
 	if out.files == nil || policy.unknown != "" || policy.estimated {
 		out.notes = append(out.notes, "The vocabularies of policy and teacher are compared at the start, which refuses others.")
 		return out, nil

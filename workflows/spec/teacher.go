@@ -2,19 +2,23 @@ package spec
 
 import (
 	"github.com/reprise-rl/reprise/infra/strict"
+	"github.com/reprise-rl/reprise/model/cost"
 	"github.com/reprise-rl/reprise/model/credit"
 )
 
 // Teacher is what scores the policy's rows beside it: a model that is not trained, or the policy itself, which is shown more.
 type Teacher struct {
-	// Frozen is the model. From may also be FromSelf; then there is none.
-	Frozen
+	// From, Model and Network are as those of a Frozen. From may also be FromSelf.
+	From string `json:"from"`
 	// Context is what a teacher that is the policy is shown before a row, and ContextTokens the most tokens of that; "" and 0 of others.
 	Context       string `json:"context,omitempty"`
 	ContextTokens int    `json:"context_tokens,omitempty"`
+
+	Model   string        `json:"model,omitempty"`
+	Network *cost.Network `json:"-"`
 }
 
-// FromSelf is the Teacher.From of a policy that is its own teacher, and the kind of its Origin: the version that learns, shown more
+// FromSelf is the Teacher.From of a policy that is its own teacher: the version that learns, shown more
 // than it had when it played.
 const FromSelf = "self"
 
@@ -37,19 +41,14 @@ func (t *Teacher) Apart() *Frozen {
 	if t == nil || t.Self() {
 		return nil
 	}
-	return &t.Frozen
+	return &Frozen{From: t.From, Model: t.Model, Network: t.Network}
 }
+
+// TeacherOf is the teacher that is a model.
+func TeacherOf(f Frozen) *Teacher { return &Teacher{From: f.From, Model: f.Model, Network: f.Network} }
 
 // teacherAllowed says what teacher.from may be.
 const teacherAllowed = `"` + FromSelf + `", ` + FrozenAllowed
-
-// Origin takes From apart. The error says what is wrong with it.
-func (t Teacher) Origin() (Origin, error) {
-	if t.From == FromSelf {
-		return Origin{Kind: FromSelf}, nil
-	}
-	return t.Frozen.Origin()
-}
 
 // checkTeacher says what is wrong with teacher.from; "" if nothing is.
 func checkTeacher(from string) string {

@@ -19,7 +19,6 @@ func TestTeacherOrigins(t *testing.T) {
 		"run:a@12":                {Kind: spec.OriginRun, Name: "a", Version: 12},
 		"run:a@b@0":               {Kind: spec.OriginRun, Name: "a@b"},
 		"run:a/b c":               {Kind: spec.OriginRun, Name: "a/b c", Version: spec.NewestSnapshot},
-		"self":                    {Kind: spec.FromSelf},
 	} {
 		got, err := spec.Frozen{From: from}.Origin()
 		require.NoError(t, err, from)
