@@ -74,7 +74,7 @@ func TestContributingShowsTheStep(t *testing.T) {
 
 // shownFiles are the files of folder own that pages show whole.
 var shownFiles = []struct{ page, file string }{
-	{"tutorial.md", "own/lights.py"}, {"tutorial.md", "own/lights.json"}, {"own-environments.md", "own/guess.py"}, {"environments.md", "own/words.txt"},
+	{"tutorial.md", "own/lights.py"}, {"tutorial.md", "own/lights.json"}, {"tools.md", "own/signals.py"}, {"environments.md", "own/words.txt"},
 }
 
 // The files that the pages show are those under test. With -update the pages get them anew.

@@ -307,7 +307,7 @@ func askAgain(t *testing.T, r *train.Runner, s store.Store, m *store.Manifest) {
 
 // The spec of a run has the environment's description, and says nothing of commands.
 func TestForeignSpec(t *testing.T) {
-	for _, file := range []string{"lights.json", "reasoning.json"} {
+	for _, file := range []string{"lights.json", "reasoning.json", "signals.json"} {
 		shown, err := os.ReadFile("../docs/own/" + file)
 		require.NoError(t, err)
 		_, err = spec.Decode(shown, run.Known())

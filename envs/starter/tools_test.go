@@ -108,8 +108,8 @@ func TestDemonstrationsSearch(t *testing.T) {
 	}
 }
 
-// Nobody asks an outside tool in a warm start: it is imagined to answer an action, which the next reply takes more often than
-// chance would.
+// Nobody asks an outside tool in a warm start: it is imagined to answer an action, and whether the next reply takes that is left to
+// chance.
 func TestTranscriptsImagineOutsideAnswers(t *testing.T) {
 	tok := mustOf(t, Second)
 	env := mustEnv(t, "frozenlake", `{}`)
@@ -134,7 +134,7 @@ func TestTranscriptsImagineOutsideAnswers(t *testing.T) {
 			taken++
 		}
 	}
-	require.InDelta(t, 0.625, float64(taken)/float64(len(rows)), 0.1, "of four actions")
+	require.InDelta(t, 0.25, float64(taken)/float64(len(rows)), 0.1, "of four actions")
 }
 
 // begun is the episode with a question.

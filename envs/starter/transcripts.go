@@ -147,11 +147,10 @@ type writer struct {
 	window  int
 	objects []string // of claims
 	closing int32
-	// answered is what tools answered in the turn before, and imagined the action that the last outside one is imagined to have
-	// answered.
-	answered, imagined string
-	r                  *rand.Rand // what the row draws, except for instance and chance
-	out                Transcript
+	// answered is what tools answered in the turn before.
+	answered string
+	r        *rand.Rand // what the row draws, except for instance and chance
+	out      Transcript
 }
 
 // improvise writes random play of a combination. Where tools answer what can be an action, it is that of a fresh instance, so
@@ -182,8 +181,6 @@ func (w *writer) improvise(row draw.Address, index int) error {
 		}
 		if phrase := w.copied(episode); phrase != "" {
 			action = phrase
-		} else if w.imagined != "" && slices.Contains(choices, w.imagined) && w.r.IntN(2) == 0 {
-			action = w.imagined
 		}
 		actions := []string{action}
 		for most := min(w.env.MaxActionsPerTurn(), left); len(actions) < most && w.r.IntN(2) == 0; {
@@ -313,8 +310,7 @@ func (w *writer) answers(episode envs.Episode, made []calls.Call) ([]string, err
 		a, err := w.p.Tools.Answer(w.tok, c)
 		if choices := episode.Choices(); err == nil && len(choices) > 0 {
 			if _, outside := w.p.Tools.Outside(c); outside {
-				w.imagined = choices[w.r.IntN(len(choices))]
-				a.Text, err = w.p.Tools.Cut(w.tok, w.imagined)
+				a.Text, err = w.p.Tools.Cut(w.tok, choices[w.r.IntN(len(choices))])
 			}
 		}
 		if err != nil {

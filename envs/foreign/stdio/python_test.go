@@ -72,7 +72,7 @@ func TestPythonFaults(t *testing.T) {
 // The examples of other packages' environments pass the check with stand-ins of what they use of the packages.
 func TestPythonWrappers(t *testing.T) {
 	python(t, "testdata")
-	for _, file := range []string{"lights.py", "minigrid_walk.py", "reasoning.py", "text_world.py"} {
+	for _, file := range []string{"lights.py", "minigrid_walk.py", "reasoning.py", "signals.py", "text_world.py"} {
 		var pools []*Pool
 		for _, seed := range []string{"1", "2"} {
 			p, err := Open(Config{Command: []string{"../../../docs/own/" + file}, HashSeed: seed})

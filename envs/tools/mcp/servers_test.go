@@ -125,6 +125,16 @@ func TestRealServers(t *testing.T) {
 		require.True(t, a.Failed)
 		t.Log(a.Text)
 	})
+
+	t.Run("the page's", func(t *testing.T) {
+		source, err := filepath.Abs("../../foreign/python/src")
+		require.NoError(t, err)
+		t.Setenv("PYTHONPATH", source)
+		t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
+		c := realServer(t, Server{Name: "signals", Command: []string{filepath.Join(folder, "python", "bin", "python"), "../../../docs/own/signals.py", "tools"}})
+		require.Equal(t, []string{"signal"}, names(t, c))
+		require.Equal(t, "green", said(t, c, "signal", `{"place":"100"}`))
+	})
 }
 
 // everything plays with server-everything.

@@ -44,6 +44,7 @@ var about = map[string]string{
 	"size":                "Qwen2.5-0.5B's shape on two cores: duration, memory, restarts, and log-probs beside transformers.",
 	"smol-bandit":         "SmolLM2-135M-Instruct on Bandit, all weights trained.",
 	"smol-bandit-lora":    "SmolLM2-135M-Instruct on Bandit, by an adapter.",
+	"smol-distill":        "What adapters of SmolLM2-135M learn on the bandit from the model with all weights trained.",
 	"smol-frozenlake":     "SmolLM2-135M-Instruct on FrozenLake, all weights trained.",
 	"smol-lakes-lora":     "SmolLM2-135M-Instruct on FrozenLake, by an adapter.",
 	"soak":                "Three thousand iterations on one worker.",
