@@ -42,6 +42,7 @@ var about = map[string]string{
 	"report":              "The report of a run of 220 iterations and 28,160 trajectories.",
 	"reward":              "What policies learn from each kind of reward, by seed.",
 	"size":                "Qwen2.5-0.5B's shape on two cores: duration, memory, restarts, and log-probs beside transformers.",
+	"signals":             "Training with the tool of `docs/own/signals.py`, on places that are not trained on.",
 	"smol-bandit":         "SmolLM2-135M-Instruct on Bandit, all weights trained.",
 	"smol-bandit-lora":    "SmolLM2-135M-Instruct on Bandit, by an adapter.",
 	"smol-distill":        "What adapters of SmolLM2-135M learn on the bandit from the model with all weights trained.",
