@@ -39,7 +39,9 @@ the low arm 0.15 for certain, and success is the share of the high arm:
   a lake for two, by Dr. MAS               rises by 3 standard errors
   a lake for two, by GRPO                  no promise: to compare
   programs (code-starter)                  the same, on functions that are not trained on
-  the same by distillation (NAME-distill)  the same: the run of seed 1 before it teaches
+  questions and a search (lookup-starter)  the same, about people that are not trained on;
+                                           lookup-starter-alone has no search, to compare
+  programs by distillation (code-distill)  the same: the run of seed 1 before it teaches
   SmolLM2-135M on the bandit, all weights  success rises by 3 standard errors; the model is the
   or adapters, and on 32 lakes             one of make pretrained
   rewards in parts (reward-NAME)           the part's metric ends in a range that it does not

@@ -56,7 +56,7 @@ var tasks = []Setting{
 	{Name: "code-distill", Preset: "code-starter", Teacher: "code-starter", Fields: distilled(map[string]any{
 		"evaluation": map[string]any{"instances": 256},
 	}), Rises: 3, What: "rises by 3 standard errors, by what the run before thinks of its programs"},
-	{Name: "lookup-starter", Preset: "lookup-starter", What: "nothing: it has not been measured yet"},
+	{Name: "lookup-starter", Preset: "lookup-starter", Rises: 3, What: "rises by 3 standard errors, on people that are not trained on"},
 	{Name: "lookup-starter-alone", Preset: "lookup-starter", Fields: alone, What: "nothing: the same without the tool, to compare"},
 	{Name: "roles", Preset: "dr-mas", Rises: 3, What: "rises by 3 standard errors"},
 	{Name: "roles-grpo", Preset: "dr-mas", Fields: map[string]any{"credit": map[string]any{"algorithm": "grpo"}}, What: "nothing: the same with GRPO, to compare"},
@@ -71,12 +71,6 @@ var tasks = []Setting{
 var alone = map[string]any{
 	"environment": map[string]any{"tools": nil, "tool_calls": nil, "calls_per_turn": nil, "result_tokens": nil},
 	"rollout":     map[string]any{"turns": 1},
-	"evaluation": map[string]any{"suites": []any{map[string]any{
-		"name": "other-world",
-		"environment": map[string]any{
-			"name": "lookup", "options": map[string]any{"size": "tiny", "hops_max": 1, "split": "all", "seed": 1, "reward": "f1"},
-		},
-	}}},
 }
 
 // distilled are fields of a run that learns from a teacher alone, on all that it samples.
