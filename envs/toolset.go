@@ -155,16 +155,6 @@ func (t *Toolset) Suggestions(read string) []calls.Call {
 	return out
 }
 
-// Search is a call of the first tool that takes one text; false if there is none.
-func (t *Toolset) Search(text string) (calls.Call, bool) {
-	for _, tool := range t.told {
-		if name, ok := calls.TextArgument(tool); ok {
-			return calls.Call{Name: tool.Name, Arguments: calls.OfText(name, text)}, true
-		}
-	}
-	return calls.Call{}, false
-}
-
 // Cut is an answer of at most ResultTokens tokens in a message. One that is longer loses its end, and says so.
 func (t *Toolset) Cut(tok Tokenizer, text string) (string, error) {
 	return cutText(tok, text, t.ResultTokens, func(text string) []chat.Message { return []chat.Message{t.Form.Result(text)} })

@@ -70,3 +70,23 @@ func TestDevices(t *testing.T) {
 		})
 	}
 }
+
+// sameOnDevices runs two iterations, on one device and with the first on two, and demands the same bytes. It gives the metrics of
+// the last iteration.
+func sameOnDevices(t *testing.T, document []byte) activities.Metrics {
+	t.Helper()
+	engines := enginesOf(t, 1, 2)
+	var metrics activities.Metrics
+	runs := func(counts ...int) *testRun {
+		r := resolved(t, "devices", document)
+		for _, n := range counts {
+			r.moveTo(t, engines[n])
+			metrics = r.iterate(t).Metrics
+		}
+		return r
+	}
+	want, got := runs(1, 1), runs(2, 1)
+	require.Equal(t, want.head, got.head)
+	require.Equal(t, want.objects(t), got.objects(t))
+	return metrics
+}

@@ -84,21 +84,29 @@ func (w *work) testTeacher(ctx context.Context, s store.Store, of activities.Run
 		if err != nil {
 			return err
 		}
-		var gave [2][]string
-		for i := range gave {
+		return w.twice(ctx, "scoring of the teacher", func() (gave []string, err error) {
 			scores, err := p.Scorer.ScoreAll(ctx, state, all, 1)
-			if err != nil {
-				return fmt.Errorf("self-test: scoring of the teacher: %w", err)
-			}
 			for _, of := range scores {
-				gave[i] = append(gave[i], fmt.Sprint(of))
+				gave = append(gave, fmt.Sprint(of))
 			}
-		}
-		if err := same("scoring of the teacher", gave[0][0], w.planted(ctx, gave[1][0])); err != nil {
-			return err
-		}
-		return w.agree(ctx, "scoring of the teacher", gave[0])
+			return gave, err
+		})
 	})
+}
+
+// twice tests what models beside the policy compute: on each device, the second time as the first and on all of them as on one.
+func (w *work) twice(ctx context.Context, what string, compute func() ([]string, error)) error {
+	var gave [2][]string
+	for i := range gave {
+		var err error
+		if gave[i], err = compute(); err != nil {
+			return fmt.Errorf("self-test: %s: %w", what, err)
+		}
+	}
+	if err := same(what, gave[0][0], w.planted(ctx, gave[1][0])); err != nil {
+		return err
+	}
+	return w.agree(ctx, what, gave[0])
 }
 
 // testOwnTeacher is the test of a policy that is its own teacher, on probes of the policy.
@@ -142,19 +150,15 @@ func (w *work) testJudge(ctx context.Context, s store.Store, of activities.Run) 
 		}
 		unit := len(in.Prompts)
 		in.Prompts = slices.Concat(slices.Repeat([][][]int32{in.Prompts}, w.engine.device.Count())...)
-		var gave [2][]string
-		for i := range gave {
+		return w.twice(ctx, "replies of the judge", func() (gave []string, err error) {
 			got, err := p.Sampler.Generate(ctx, state, in)
 			if err != nil {
-				return fmt.Errorf("self-test: replies of the judge: %w", err)
+				return nil, err
 			}
 			for k := range w.engine.device.Count() {
-				gave[i] = append(gave[i], fmt.Sprint(got.Tokens[k*unit:(k+1)*unit], got.LogProbs[k*unit:(k+1)*unit]))
+				gave = append(gave, fmt.Sprint(got.Tokens[k*unit:(k+1)*unit], got.LogProbs[k*unit:(k+1)*unit]))
 			}
-		}
-		if err := same("replies of the judge", gave[0][0], w.planted(ctx, gave[1][0])); err != nil {
-			return err
-		}
-		return w.agree(ctx, "replies of the judge", gave[0])
+			return gave, nil
+		})
 	})
 }

@@ -1,7 +1,6 @@
 package device
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -180,47 +179,16 @@ func TestAJudgeIsReadOnce(t *testing.T) {
 // A device that answers otherwise by the judge the second time is refused before the run begins.
 func TestSelfTestOfTheJudge(t *testing.T) {
 	t.Parallel()
-	e, endings := ownEngine(t, model.DeviceOptions{})
-	e.trusted = false
-	r := resolved(t, "self-test", tinySpec(t, judgedBy("folder:"+otherFamily(t), `,"prompt_tokens":64`)...))
-	r.Device = &Device{Store: r.store, Engine: e}
-	asked, differs := 0, 0
-	e.Differ = func(context.Context) bool { asked++; return asked == differs }
-	restore := func() error {
-		_, err := r.Device.Restore(t.Context(), activities.RestoreInput{Version: activities.Version{Run: r.Run}})
-		return err
-	}
-	require.NoError(t, restore())
-	require.Equal(t, 3, asked, "a generation, an update and the judge")
-	require.NotNil(t, e.judge, "it was tested itself, and stays")
-	for _, p := range e.programs {
-		p.tested = false
-	}
-	r.forget(t)
-	asked, differs = 0, 3
-	err := restore()
-	require.ErrorContains(t, err, "replies of the judge gave")
-	require.Equal(t, activities.KindDeviceFailed, run.KindOf(err))
-	require.Equal(t, Refused, (<-endings).Cause)
+	refusesWhatDiffers(t, tinySpec(t, judgedBy("folder:"+otherFamily(t), `,"prompt_tokens":64`)...), "replies of the judge", func(e *Engine) {
+		require.NotNil(t, e.judge, "it was tested itself, and stays")
+	})
 }
 
 // Questions are dealt to devices, each of which has the judge, in bfloat16 and with adapters under the policy alone: the bytes are
 // those of one device.
 func TestJudgeModelOnSeveralDevices(t *testing.T) {
 	t.Parallel()
-	engines := enginesOf(t, 1, 2)
-	document := adapted(t, judgedBy("folder:"+otherFamily(t), "", `policy.compute_dtype="bfloat16"`, "policy.exact=false", "rollout.pass_rows=2")...)
-	runs := func(counts ...int) *testRun {
-		r := resolved(t, "devices", document)
-		for _, n := range counts {
-			r.moveTo(t, engines[n])
-			r.iterate(t)
-		}
-		return r
-	}
-	want, got := runs(1, 1), runs(2, 1)
-	require.Equal(t, want.head, got.head)
-	require.Equal(t, want.objects(t), got.objects(t))
+	sameOnDevices(t, adapted(t, judgedBy("folder:"+otherFamily(t), "", `policy.compute_dtype="bfloat16"`, "policy.exact=false", "rollout.pass_rows=2")...))
 }
 
 // A question that is longer than the judge's programs take is refused, in tokens of the judge.

@@ -1,7 +1,6 @@
 package device
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -204,44 +203,15 @@ func TestRefusedContexts(t *testing.T) {
 func TestSelfTestOfAPolicyThatTeachesItself(t *testing.T) {
 	t.Parallel()
 	methodstest.Needs(t, "distill")
-	e, endings := ownEngine(t, model.DeviceOptions{})
-	e.trusted = false
-	r := resolved(t, "self-test", tinySpec(t, selfTaught()...))
-	r.Device = &Device{Store: r.store, Engine: e}
-	asked, differs := 0, 0
-	e.Differ = func(context.Context) bool { asked++; return asked == differs }
-	restore := func() error {
-		_, err := r.Device.Restore(t.Context(), activities.RestoreInput{Version: activities.Version{Run: r.Run}})
-		return err
-	}
-	require.NoError(t, restore())
-	require.Equal(t, 3, asked, "a generation, an update and the teacher")
-	require.Nil(t, e.teacher)
-	for _, p := range e.programs {
-		p.tested = false
-	}
-	asked, differs = 0, 3
-	err := restore()
-	require.ErrorContains(t, err, "scoring of the teacher gave")
-	require.Equal(t, activities.KindDeviceFailed, run.KindOf(err))
-	require.Equal(t, Refused, (<-endings).Cause)
+	refusesWhatDiffers(t, tinySpec(t, selfTaught()...), "scoring of the teacher", func(e *Engine) {
+		require.Nil(t, e.teacher)
+	})
 }
 
 // Adapters that teach themselves, in bfloat16 and rows of several widths, on one device or two with the same bytes.
 func TestSelfTaughtOnSeveralDevices(t *testing.T) {
 	t.Parallel()
 	methodstest.Needs(t, "sdar")
-	engines := enginesOf(t, 1, 2)
-	document := adapted(t, onLakes(`policy.compute_dtype="bfloat16"`, "policy.exact=false", "update.micro_batch=2", "update.widths=3")...)
-	runs := func(counts ...int) *testRun {
-		r := resolved(t, "devices", document)
-		for _, n := range counts {
-			r.moveTo(t, engines[n])
-			require.NotZero(t, r.iterate(t).Metrics["actor/teacher_shown"])
-		}
-		return r
-	}
-	want, got := runs(1, 1), runs(2, 1)
-	require.Equal(t, want.head, got.head)
-	require.Equal(t, want.objects(t), got.objects(t))
+	m := sameOnDevices(t, adapted(t, onLakes(`policy.compute_dtype="bfloat16"`, "policy.exact=false", "update.micro_batch=2", "update.widths=3")...))
+	require.NotZero(t, m["actor/teacher_shown"])
 }

@@ -87,3 +87,35 @@ func TestSelfTest(t *testing.T) {
 	}
 	require.Nil(t, e.state)
 }
+
+// refusesWhatDiffers has a device test itself for a run with a model beside the policy: once for its programs, and it is refused
+// before the run begins if the test of that model, the third, comes out otherwise the second time. what names that test. passed looks
+// at the engine that has passed.
+func refusesWhatDiffers(t *testing.T, document []byte, what string, passed func(*Engine)) {
+	t.Helper()
+	e, endings := ownEngine(t, model.DeviceOptions{})
+	e.trusted = false
+	r := resolved(t, "self-test", document)
+	r.Device = &Device{Store: r.store, Engine: e}
+	asked, differs := 0, 0
+	e.Differ = func(context.Context) bool { asked++; return asked == differs }
+	restore := func() error {
+		_, err := r.Device.Restore(t.Context(), activities.RestoreInput{Version: activities.Version{Run: r.Run}})
+		return err
+	}
+	require.NoError(t, restore())
+	require.Equal(t, 3, asked, "a generation, an update and "+what)
+	passed(e)
+	r.forget(t)
+	require.NoError(t, restore())
+	require.Equal(t, 3, asked, "programs are tested once")
+	for _, p := range e.programs {
+		p.tested = false
+	}
+	r.forget(t)
+	asked, differs = 0, 3
+	err := restore()
+	require.ErrorContains(t, err, what+" gave")
+	require.Equal(t, activities.KindDeviceFailed, run.KindOf(err))
+	require.Equal(t, Refused, (<-endings).Cause)
+}

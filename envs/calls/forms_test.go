@@ -170,13 +170,12 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-func TestSearched(t *testing.T) {
-	tool, argument, ok := searched([]chat.Tool{tools[2], tools[1], tools[0]})
+func TestSearch(t *testing.T) {
+	call, ok := Search([]chat.Tool{tools[2], tools[1], tools[0]}, "a lamp")
 	require.True(t, ok)
-	require.Equal(t, "search", tool.Name)
-	require.Equal(t, "query", argument)
+	require.Equal(t, Call{Name: "search", Arguments: json.RawMessage(`{"query":"a lamp"}`)}, call)
 	number := chat.Tool{Name: "n", Parameters: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)}
-	_, _, ok = searched([]chat.Tool{tools[1], number, {Name: "broken", Parameters: json.RawMessage(`{`)}, {Name: "none"}})
+	_, ok = Search([]chat.Tool{tools[1], number, {Name: "broken", Parameters: json.RawMessage(`{`)}, {Name: "none"}}, "a lamp")
 	require.False(t, ok)
 
 	found, _ := search.Read("<search>a</search>", tools[1:])

@@ -47,20 +47,20 @@ var search = Form{
 	},
 }
 
-// searched is the tool that <search> calls, and the name of the argument that gets the query: the first with a
-// TextArgument. It reports false if there is none.
-func searched(tools []chat.Tool) (tool chat.Tool, argument string, ok bool) {
+// Search is a call with a query of the tool that <search> calls: the first with a TextArgument. It reports false if there is
+// none.
+func Search(tools []chat.Tool, query string) (Call, bool) {
 	for _, t := range tools {
 		if argument, ok := TextArgument(t); ok {
-			return t, argument, true
+			return Call{Name: t.Name, Arguments: OfText(argument, query)}, true
 		}
 	}
-	return chat.Tool{}, "", false
+	return Call{}, false
 }
 
 func readSearch(reply string, tools []chat.Tool) ([]Call, string) {
 	f, text := begin(reply, searchExample)
-	tool, argument, ok := searched(tools)
+	_, ok := Search(tools, "")
 	for at := 0; ; {
 		tag, opening := nextTag(searchTag, text, at)
 		f.keep(text[at:opening])
@@ -94,7 +94,7 @@ func readSearch(reply string, tools []chat.Tool) ([]Call, string) {
 		case query == "":
 			reason = "the query is empty"
 		default:
-			c = Call{Name: tool.Name, Arguments: OfText(argument, query)}
+			c, _ = Search(tools, query)
 		}
 		if reason != "" {
 			c.Wrong = f.sentence(reason)

@@ -3,11 +3,11 @@ package code
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/board"
 	"github.com/reprise-rl/reprise/envs/tools/starlark"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 )
 
 const summary = "Write a small function in Starlark, a Python without imports, while and recursion: the program is run in a process of " +
@@ -49,8 +49,6 @@ const (
 	maxTries    = 10
 	maxName     = 100 // bytes of a field's name
 )
-
-var hexDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // Options of code; declare says what each is.
 type Options struct {
@@ -101,7 +99,7 @@ func (s *Options) declare(o *envs.Options) {
 	if s.PromptField == s.TestsField {
 		o.Wrong("tests_field", "another field than prompt_field's")
 	}
-	if s.SHA256 != "" && !hexDigest.MatchString(s.SHA256) {
+	if s.SHA256 != "" && !canon.IsDigest(s.SHA256) {
 		o.Wrong("problems_sha256", "64 lower-case hexadecimal digits")
 	}
 	if s.SHA256 != "" && s.File == "" {

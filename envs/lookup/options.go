@@ -3,10 +3,10 @@ package lookup
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/board"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 )
 
 const summary = "Answer a question whose answer is in a corpus: one to four documents have to be found, each of which names the " +
@@ -23,8 +23,6 @@ const (
 var splitNames = []string{Train, Test, All}
 
 const maxSeed = 1 << 30
-
-var hexDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // file is a user's file: its path, and its SHA-256 if one is demanded.
 type file struct{ path, digest string }
@@ -86,7 +84,7 @@ func (s *Options) declare(o *envs.Options) {
 		name string
 		file
 	}{{"questions", s.questions}, {"corpus", s.corpus}} {
-		if f.digest != "" && !hexDigest.MatchString(f.digest) {
+		if f.digest != "" && !canon.IsDigest(f.digest) {
 			o.Wrong(f.name+"_sha256", "64 lower-case hexadecimal digits")
 		}
 		if f.digest != "" && f.path == "" {

@@ -7,11 +7,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/board"
 	"github.com/reprise-rl/reprise/envs/rows"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 )
 
 // sample has the questions that are used if no file is given; they were made for this
@@ -37,8 +37,6 @@ const (
 	maxName     = 100 // bytes of a field's name and of a marker
 	testShare   = 8   // one question of so many is for tests
 )
-
-var hexDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // Options of mathqa; declare says what each is. The defaults ask the sample, with
 // three attempts.
@@ -68,7 +66,7 @@ func (s *Options) declare(o *envs.Options) {
 	if s.QuestionField == s.AnswerField {
 		o.Wrong("answer_field", "another field than question_field's")
 	}
-	if s.SHA256 != "" && !hexDigest.MatchString(s.SHA256) {
+	if s.SHA256 != "" && !canon.IsDigest(s.SHA256) {
 		o.Wrong("sha256", "64 lower-case hexadecimal digits")
 	}
 	o.Choice("compare", &s.Compare, Numbers, compareNames, "when an answer is right: numbers (numbers of equal value, whatever their commas, zeros, signs of money, per cent, units or LaTeX; other answers as texts), or text (it equals the file's, ignoring case and blanks: RAGEN's)")

@@ -3,13 +3,13 @@ package rewards
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/judge"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/strict"
 )
 
@@ -46,7 +46,7 @@ func modelJudge(o *envs.Options) Module {
 	}
 	switch {
 	case judge.IsModel(f.Judge):
-		if f.Model != "" && !folderDigest.MatchString(f.Model) {
+		if f.Model != "" && !canon.IsDigest(f.Model) {
 			o.Wrong("model", "absent, or the SHA-256 of the model's folder in the store")
 		}
 	case !f.Own():
@@ -83,9 +83,6 @@ func modelJudge(o *envs.Options) Module {
 	j.Name, j.Options, j.Form, j.ByTurn, j.Episodes = f.Judge, options, &f, f.ByTurn, 1
 	return judged(&j, weights)
 }
-
-// folderDigest is the form of a model's digest (store.FolderDigest).
-var folderDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // criteriaOf reads the option criteria: a text for each component. A component of the default's name needs none.
 func criteriaOf(o *envs.Options, names []string, asks json.RawMessage, byTurn bool) []judge.Criterion {

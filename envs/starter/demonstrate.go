@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/calls"
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
@@ -51,7 +52,7 @@ func (w *writer) searches(episode envs.Episode) (out []string) {
 		return nil
 	}
 	for _, text := range seeking.Seek() {
-		call, ok := w.p.Tools.Search(text)
+		call, ok := calls.Search(w.p.Tools.Told(), text)
 		if !ok {
 			return nil
 		}
@@ -75,8 +76,8 @@ func (w *writer) advice(episode envs.Advised, turn, left int) []string {
 	return nil
 }
 
-// Solve plays an episode from its beginning as a demonstration does, in at most so many turns: the actions of each, and whether they
-// succeed. There are none where best play is not known, or no play succeeds.
+// Solve plays an episode from its beginning as a demonstration does, but without searches, in at most so many turns: the actions of
+// each, and whether they succeed. There are none where best play is not known, or no play succeeds.
 func Solve(env envs.Environment, p envs.Protocol, episode envs.Episode, turns int) (actions [][]string, success bool) {
 	if _, known := episode.(envs.Advised); !known {
 		return nil, false

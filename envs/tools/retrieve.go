@@ -3,7 +3,6 @@ package tools
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -11,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/calls"
 	"github.com/reprise-rl/reprise/envs/rows"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
 
@@ -43,8 +43,6 @@ const query = "query"
 // NoDocument is the answer to a query of which no document has a word.
 const NoDocument = "no document found"
 
-var hexDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
-
 // NewRetrieve makes the tool from its options. Without a file, the environment must be an envs.Library with documents.
 // What is wrong is a problem of the options.
 func NewRetrieve(o *envs.Options, env envs.Environment) *Retrieve {
@@ -52,7 +50,7 @@ func NewRetrieve(o *envs.Options, env envs.Environment) *Retrieve {
 	o.Text("corpus", &r.file, "", "a path on the workers to JSON Lines or Parquet with id, title (may be missing) and text in each row, at most "+
 		"256 MiB; if absent, the documents of the environment, which must have some")
 	o.Text("sha256", &r.digest, "", "the file's SHA-256, which every worker checks; if absent, any contents are accepted")
-	if r.digest != "" && !hexDigest.MatchString(r.digest) {
+	if r.digest != "" && !canon.IsDigest(r.digest) {
 		o.Wrong("sha256", "64 lower-case hexadecimal digits")
 	}
 	if r.digest != "" && r.file == "" {

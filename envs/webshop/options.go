@@ -3,10 +3,10 @@ package webshop
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/board"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 )
 
 const summary = "Buy what an instruction asks for in a shop of web pages: search, follow the results, choose options, buy. The rules, pages and rewards are WebShop's, on your copy of its files or on a generated catalogue."
@@ -77,14 +77,12 @@ type Options struct {
 	form form
 }
 
-var hexDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
-
 // file declares a path and its digest.
 func (f *file) declare(o *envs.Options, name, doc string) {
 	o.Text(name, &f.path, "", doc)
 	digest := name + "_sha256"
 	o.Text(digest, &f.digest, "", fmt.Sprintf("the SHA-256 of the file of %s, which every worker checks; if absent, any contents are accepted", name))
-	if f.digest != "" && !hexDigest.MatchString(f.digest) {
+	if f.digest != "" && !canon.IsDigest(f.digest) {
 		o.Wrong(digest, "64 lower-case hexadecimal digits")
 	}
 	if f.digest != "" && f.path == "" {

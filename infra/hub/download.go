@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -120,8 +119,6 @@ type partOf struct {
 	Size   int64  `json:"size"`   // of the whole file; -1 if the server does not say
 	SHA256 string `json:"sha256"` // "" if the hub does not say
 }
-
-var digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // fetch downloads the file, unless it is there. A connection that breaks off is taken up
 // where it ended.

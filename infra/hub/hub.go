@@ -20,6 +20,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/reprise-rl/reprise/infra/store/canon"
 )
 
 // ErrRefused is the kind of errors that trying again does not help: the hub has no such
@@ -275,7 +277,7 @@ func (h Hub) get(ctx context.Context, address string, header http.Header) (answe
 	var out answer
 	note := func(r *http.Response) {
 		// The hub sends large files from another host, and says before which they are.
-		if digest := strings.Trim(r.Header.Get("X-Linked-Etag"), `"`); digestForm.MatchString(digest) {
+		if digest := strings.Trim(r.Header.Get("X-Linked-Etag"), `"`); canon.IsDigest(digest) {
 			out.digest = digest
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/reprise-rl/reprise/infra/store/canon"
 )
 
 // LocalFiles keeps copies of large artifacts in a folder of this machine, under their
@@ -151,7 +153,7 @@ func (l *LocalFiles) makeRoom() {
 		info, err := e.Info()
 		switch {
 		case err != nil || !info.Mode().IsRegular():
-		case digestForm.MatchString(e.Name()):
+		case canon.IsDigest(e.Name()):
 			copies = append(copies, info)
 			total += info.Size()
 		case PartOf(e.Name()) != "" && time.Since(info.ModTime()) > stalePart:

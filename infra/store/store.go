@@ -25,8 +25,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"regexp"
 	"time"
+
+	"github.com/reprise-rl/reprise/infra/store/canon"
 )
 
 // Ref names an artifact: where it is and what it must contain.
@@ -42,8 +43,6 @@ type Ref struct {
 	Content string `json:"content,omitempty"`
 }
 
-var digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
-
 // Check reports a ref that cannot name anything: an unsafe key, a digest that
 // is not 64 lower-case hex digits, a negative size.
 func (r Ref) Check() error {
@@ -51,9 +50,9 @@ func (r Ref) Check() error {
 		return err
 	}
 	switch {
-	case !digestForm.MatchString(r.Digest):
+	case !canon.IsDigest(r.Digest):
 		return fmt.Errorf("ref of %s: digest %q is not 64 lower-case hex digits", r.Key, Clip(r.Digest))
-	case r.Content != "" && !digestForm.MatchString(r.Content):
+	case r.Content != "" && !canon.IsDigest(r.Content):
 		return fmt.Errorf("ref of %s: content digest %q is not 64 lower-case hex digits", r.Key, Clip(r.Content))
 	case r.Size < 0:
 		return fmt.Errorf("ref of %s: size %d is negative", r.Key, r.Size)

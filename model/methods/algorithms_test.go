@@ -98,6 +98,7 @@ func TestAlgorithmsReadWhatTheTableSays(t *testing.T) {
 			if a.Preferences == nil && !a.ReadsSumSquares && !a.ReadsTeacher {
 				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.Old = nil }))
 			}
+			require.False(t, a.ReadsTeacher && a.ReadsSumSquares, "run.PutScores writes the columns of one")
 			if !a.ReadsTeacher {
 				require.Equal(t, want, advantagesOf(t, a.Name, credittest.SomeOptions, func(in *credit.Input) { in.Teacher, in.Informed = nil, nil }))
 			}

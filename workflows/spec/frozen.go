@@ -3,10 +3,10 @@ package spec
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/model/cost"
 )
@@ -27,8 +27,6 @@ const OriginRun = "run"
 
 // FrozenAllowed says what Frozen.From may be.
 const FrozenAllowed = `"hf:NAME", "hf:NAME@REVISION", "folder:PATH", "model:" and 12 hex digits, or "run:ID@VERSION"`
-
-var folderDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // Origin takes From apart. The error says what is wrong with it.
 func (f Frozen) Origin() (Origin, error) {
@@ -66,7 +64,7 @@ func checkFrozen(from string) string {
 }
 
 func checkFolderDigest(text string) string {
-	if folderDigest.MatchString(text) {
+	if canon.IsDigest(text) {
 		return ""
 	}
 	return strict.Quote(text) + " is not 64 hex digits in lower case"

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"sort"
 	"strconv"
 )
@@ -55,6 +56,11 @@ func Digest(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
+
+var digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// IsDigest reports whether a text is a SHA-256 in lower-case hex, as Digest gives one.
+func IsDigest(text string) bool { return digestForm.MatchString(text) }
 
 // value is a parsed JSON value: exactly one of its parts is meant by kind.
 type value struct {

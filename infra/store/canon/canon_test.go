@@ -133,3 +133,11 @@ func FuzzFloat(f *testing.F) {
 		}
 	})
 }
+
+func TestIsDigest(t *testing.T) {
+	digest := Digest(nil)
+	require.True(t, IsDigest(digest))
+	for _, text := range []string{"", digest[1:], digest + "0", strings.ToUpper(digest), digest[1:] + "g", digest + "\n"} {
+		require.False(t, IsDigest(text), "%q", text)
+	}
+}

@@ -77,13 +77,11 @@ func printMeasured(b *strings.Builder, results []Result) error {
 func printVersions(b *strings.Builder, results []Result) error {
 	var rows strings.Builder
 	w := tabwriter.NewWriter(&rows, 0, 0, 2, ' ', 0)
-	any := false
 	for _, t := range results {
 		for _, r := range t.Runs {
 			if len(r.Evaluated) <= 2 {
 				continue
 			}
-			any = true
 			fmt.Fprintf(w, "%s\t%d\t", t.Setting.Name, r.Seed)
 			for _, e := range r.Evaluated {
 				fmt.Fprintf(w, "%d: %.1f %%\t", e.Version, 100*e.Success)
@@ -91,7 +89,7 @@ func printVersions(b *strings.Builder, results []Result) error {
 			fmt.Fprintln(w)
 		}
 	}
-	if err := w.Flush(); err != nil || !any {
+	if err := w.Flush(); err != nil || rows.Len() == 0 {
 		return err
 	}
 	fmt.Fprintf(b, "\nSuccess on the fixed instances by version.\n\n%s", rows.String())
