@@ -31,7 +31,7 @@ type Config struct {
 	Heads            int
 	KVHeads          int // divides Heads
 	HeadDim          int // even; Heads × HeadDim need not be HiddenSize
-	MaxPositions     int // max_position_embeddings: recorded, not enforced
+	MaxPositions     int // max_position_embeddings; reprise validate warns of wider rows
 	RMSNormEps       float64
 	RopeTheta        float64
 	RopeScaling      RopeScaling

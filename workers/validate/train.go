@@ -123,6 +123,10 @@ func CheckTrain(b []byte, machine Machine, describe Describe) (Train, error) {
 		notes = append(notes, "The model's tokenizer: "+w+".")
 	}
 	notes = append(append(notes, m.notes...), frozen...)
+	if most := m.config.MaxPositions; most > 0 && derived.Sequence > most {
+		notes = append(notes, fmt.Sprintf("Warning: rows are %d tokens wide, and the model knows %d positions (max_position_embeddings of its config.json).\n"+
+			"It was not trained for more: lower rollout.turns, rollout.max_new_tokens or rollout.prompt_tokens.", derived.Sequence, most))
+	}
 	if t.WarmStartByDefault(b) {
 		notes = append(notes, warmStartNote(t.Policy.WarmStart))
 	}
@@ -275,7 +279,7 @@ func wholeModel(p spec.Policy, from spec.Origin, field string) (origin, error) {
 		return out, nil
 	}
 	if known, ok := families.OnHub(from.Name); ok && from.Kind == spec.OriginHub {
-		return origin{shape: run.ShapeOf(known.Config), estimated: true}, nil
+		return origin{shape: run.ShapeOf(known.Config), config: known.Config, estimated: true}, nil
 	}
 	out := origin{unknown: fmt.Sprintf("%s is fetched at the start", p.From), missing: noModel}
 	if from.Kind == spec.OriginHub {

@@ -56,11 +56,13 @@ func (o Options) spec(m Method, seed uint64, rate float64, tokens int) ([]byte, 
 	return json.Marshal(doc)
 }
 
-// Names lists the names of all methods.
-func Names() []string {
+// Names lists the names of the methods that are compared, or of those that are compared only where they are named.
+func Names(asked bool) []string {
 	var names []string
 	for _, m := range Methods {
-		names = append(names, m.Name)
+		if m.Asked == asked {
+			names = append(names, m.Name)
+		}
 	}
 	return names
 }
@@ -100,7 +102,7 @@ func (o Options) asked() ([]Method, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("study: --only %q is none of %s", strings.Join(o.Only, ","), strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("study: --only %q is none of %s", strings.Join(o.Only, ","), strings.Join(append(Names(false), Names(true)...), ", "))
 	}
 	return out, nil
 }
