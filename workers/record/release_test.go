@@ -13,7 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -163,7 +163,7 @@ func (r *recorder) release(t *testing.T, version string) {
 	out := filepath.Join(releases, version)
 	require.NoError(t, os.MkdirAll(out, 0o755))
 	dir := t.TempDir()
-	of := release{Run: "half", Commit: commit(), Numerics: model.Numerics, Committed: halfway + 1, Iterations: 16, Machine: fingerprint(t)}
+	of := release{Run: "half", Commit: commit(t), Numerics: model.Numerics, Committed: halfway + 1, Iterations: 16, Machine: fingerprint(t)}
 	r.buildProgram(t)
 	require.NoError(t, stack.WithServers(t.Context(), dev.Options{Dir: dir}, func(on stack.Servers) error {
 		r.dir, r.Client = on.Dir(), on.Client
@@ -191,7 +191,7 @@ func (r *recorder) release(t *testing.T, version string) {
 	database, err := os.ReadFile(path)
 	require.NoError(t, err)
 	// What is stored names no machine. Lengths stay, because they are stored too.
-	database = bytes.ReplaceAll(database, []byte("@"+r.hostname+"@"), []byte("@"+strings.Repeat("x", len(r.hostname))+"@"))
+	database = ownerOn(r.hostname).ReplaceAll(database, []byte("${1}"+strings.Repeat("x", len(r.hostname))))
 	database = bytes.ReplaceAll(database, []byte(dir), []byte(strings.Repeat("x", len(dir))))
 	writePacked(t, filepath.Join(out, "temporal.db.gz"), database)
 	head := finish(t, dir, "", of, false)
@@ -199,6 +199,11 @@ func (r *recorder) release(t *testing.T, version string) {
 	b, err := json.MarshalIndent(of, "", "  ")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(out, "release.json"), append(b, '\n'), 0o644))
+}
+
+// ownerOn finds the names that clients and servers on a machine have: a number or a UUID, and the machine.
+func ownerOn(hostname string) *regexp.Regexp {
+	return regexp.MustCompile(`([0-9a-f]@)` + regexp.QuoteMeta(hostname))
 }
 
 func readRelease(t *testing.T, version string) (of release) {
@@ -219,15 +224,15 @@ func fingerprint(t *testing.T) string {
 	return d.Fingerprint().ID()
 }
 
-// commit is the commit that the tests were built from, "" if Go does not know.
-func commit() string {
-	info, _ := debug.ReadBuildInfo()
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value
-		}
-	}
-	return ""
+// commit is the commit of the work tree, in which nothing that git knows may be changed.
+func commit(t *testing.T) string {
+	t.Helper()
+	changed, err := exec.Command("git", "status", "--porcelain", "--untracked-files=no").Output()
+	require.NoError(t, err)
+	require.Empty(t, string(changed), "a release is recorded of a commit")
+	head, err := exec.Command("git", "rev-parse", "HEAD").Output()
+	require.NoError(t, err)
+	return strings.TrimSpace(string(head))
 }
 
 // unpackedDatabase is a stack's folder with a release's database.
