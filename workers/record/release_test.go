@@ -63,8 +63,7 @@ type release struct {
 }
 
 // The present build finishes the half-done runs of the releases: where a run began, with the
-// recorded end; elsewhere, or after Numerics was raised, through adopt-programs. Before the
-// first release there is nothing to finish.
+// recorded end; elsewhere, or after Numerics was raised, through adopt-programs.
 func TestReleases(t *testing.T) {
 	if *recordRelease != "" {
 		record := &recorder{}
