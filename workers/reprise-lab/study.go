@@ -42,10 +42,11 @@ That takes a second, and no device.
 
 With --methods it compares methods at equal numbers of sampled tokens, those that a search drops
 with them, on lakes of eight turns, all from one warm start: ` + strings.Join(methods.Names(false), ", ") + `;
-and where --only names them ` + strings.Join(methods.Names(true), ", ") + `. Each is tried with two learning rates for a third of --tokens on
-two seeds, and then trained with the better one for --tokens on --seeds. The runs are the trials
-of one Sweep on a dev stack in FOLDER/dev, where an interrupted study continues. Records, a
-table with t intervals and a plot are written to --out; a run with a record is not made again.`,
+and where --only names them ` + strings.Join(methods.Names(true), ", ") + `.
+Each is tried with two learning rates for a third of --tokens on two seeds, and then trained with the
+better one for --tokens on --seeds. The runs are the trials of one Sweep on a dev stack in FOLDER/dev,
+where an interrupted study continues. Records, a table with t intervals and a plot are written to
+--out; a run with a record is not made again.`,
 		Example: `  reprise-lab study
   reprise-lab study --seeds 3 --only 'starpo-s-*'
   reprise-lab study --planted --seeds 3

@@ -279,7 +279,7 @@ func wholeModel(p spec.Policy, from spec.Origin, field string) (origin, error) {
 		return out, nil
 	}
 	if known, ok := families.OnHub(from.Name); ok && from.Kind == spec.OriginHub {
-		return origin{shape: run.ShapeOf(known.Config), config: known.Config, estimated: true}, nil
+		return origin{shape: run.ShapeOf(known.Config), estimated: true}, nil
 	}
 	out := origin{unknown: fmt.Sprintf("%s is fetched at the start", p.From), missing: noModel}
 	if from.Kind == spec.OriginHub {

@@ -102,7 +102,8 @@ func (o Options) asked() ([]Method, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("study: --only %q is none of %s", strings.Join(o.Only, ","), strings.Join(append(Names(false), Names(true)...), ", "))
+		all := append(Names(false), Names(true)...)
+		return nil, fmt.Errorf("study: --only %q is none of %s", strings.Join(o.Only, ","), strings.Join(all, ", "))
 	}
 	return out, nil
 }
