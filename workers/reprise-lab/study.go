@@ -17,6 +17,7 @@ func studyCommand() *cobra.Command {
 	var o study.Options
 	var planted, mechanisms, compared bool
 	var tokens int
+	var task string
 	cmd := &cobra.Command{
 		Use:   "study",
 		Short: "the echo trap on the bandit: what collapses, and what the detectors see",
@@ -41,8 +42,10 @@ of 2 x 2, which it enumerates, and prints bias, noise and wrong signs over 1,000
 That takes a second, and no device.
 
 With --methods it compares methods at equal numbers of sampled tokens, those that a search drops
-with them, on lakes of eight turns, all from one warm start: ` + strings.Join(methods.Names(false), ", ") + `;
-and where --only names them ` + strings.Join(methods.Names(true), ", ") + `.
+with them, on lakes of eight turns, all from one warm start: ` + strings.Join(methods.Names(methods.Lakes, false), ", ") + `;
+and where --only names them ` + strings.Join(methods.Names(methods.Lakes, true), ", ") + `.
+With --task smollm2 it is SmolLM2-135M-Instruct on the lakes of smol-frozenlake, by ` + strings.Join(methods.Names("smollm2", false), ", ") + ` with one
+learning rate: some 15 minutes a run on two cores with --tokens 30000.
 Each is tried with two learning rates for a third of --tokens on two seeds, and then trained with the
 better one for --tokens on --seeds. The runs are the trials of one Sweep on a dev stack in FOLDER/dev,
 where an interrupted study continues. Records, a table with t intervals and a plot are written to
@@ -52,16 +55,20 @@ where an interrupted study continues. Records, a table with t intervals and a pl
   reprise-lab study --planted --seeds 3
   reprise-lab study --planted --planted-rate 0.01 --planted-supervised demonstrations
   reprise-lab study --mechanism
-  reprise-lab study --methods --only grpo,gigpo`,
+  reprise-lab study --methods --only grpo,gigpo
+  reprise-lab study --methods --task smollm2 --tokens 30000 --seeds 3 --session-heartbeat 20s`,
 		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if mechanisms {
 				return mechanism.Run(cmd.Context(), cmd.OutOrStdout())
 			}
 			if compared {
-				of := methods.Options{Worker: o.Worker, Seeds: o.Seeds, Tokens: tokens, Out: o.Out, Only: o.Only}
+				of := methods.Options{Worker: o.Worker, Seeds: o.Seeds, Tokens: tokens, Out: o.Out, Only: o.Only, Task: task}
 				if !cmd.Flags().Changed("out") {
 					of.Out = ".reprise/methods"
+					if task != methods.Lakes {
+						of.Out += "-" + task
+					}
 				}
 				return methods.Run(cmd.Context(), of, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
@@ -86,6 +93,7 @@ where an interrupted study continues. Records, a table with t intervals and a pl
 	f.IntVar(&o.Size.GroupSize, "group-size", 16, "members of a group")
 	f.Float64Var(&o.Size.LearningRate, "learning-rate", 1e-3, "the policy's learning rate; 0 is that of the presets")
 	f.BoolVar(&compared, "methods", false, "compare methods at equal numbers of sampled tokens")
+	f.StringVar(&task, "task", methods.Lakes, "with --methods, what they are compared on: "+strings.Join(methods.Tasks, " or "))
 	f.IntVar(&tokens, "tokens", 60_000, "with --methods, after how many sampled tokens a run ends")
 	f.BoolVar(&mechanisms, "mechanism", false, "compare advantages with the true ones, without training")
 	f.BoolVar(&planted, "planted", false, "plant a collapse and let the runs roll back")

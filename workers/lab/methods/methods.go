@@ -32,57 +32,78 @@ type Method struct {
 //go:embed methods.json
 var list []byte
 
-// comparison is what methods.json says.
-type comparison struct {
-	// Preset and Task, fields over it, are the task, the model, its warm start and the size of a rollout.
+// task is what methods are compared on.
+type task struct {
+	// Preset and Task, fields over it, are the task, the model, its warm start, the size of a rollout and how often a version is
+	// evaluated.
 	Preset string
 	Task   map[string]any
-	// Rates are the learning rates with which each method is tried.
+	// Rates are the learning rates with which each method is tried. A single one is not tried.
 	Rates []float64
 	// Starts are the fields of a spec with which another warm start teaches another form of thoughts, by name.
 	Starts map[string]map[string]any
-	// Methods are those that are compared, of each warm start the plain one first.
-	Methods []Method
+	// Only are the methods that are compared where none is named; empty is all but those that have to be asked for.
+	Only []string
 }
 
-// compared is methods.json, without the methods whose algorithms are not in the table.
-var compared = read()
+// tasks and Methods are methods.json, without the methods whose algorithms are not in the table. Methods are those that
+// are compared, of each warm start the plain one first.
+var tasks, Methods = read()
 
-// Methods are those that are compared, of each warm start the plain one first.
-var Methods = compared.Methods
+// Lakes is the task that is taken where none is named.
+const Lakes = "lakes"
 
-func read() comparison {
-	var all comparison
-	if err := json.Unmarshal(list, &all); err != nil {
+// Tasks are the names of what methods are compared on.
+var Tasks = slices.Sorted(maps.Keys(tasks))
+
+func read() (map[string]task, []Method) {
+	var file struct {
+		Tasks   map[string]task
+		Methods []Method
+	}
+	if err := json.Unmarshal(list, &file); err != nil {
 		panic(fmt.Sprintf("methods.json: %v", err)) // the file is in the program
 	}
-	all.Methods = slices.DeleteFunc(all.Methods, func(m Method) bool {
+	file.Methods = slices.DeleteFunc(file.Methods, func(m Method) bool {
 		doc, err := m.preset(m.Preset)
 		algorithm, _ := section(doc, "credit")["algorithm"].(string)
 		_, known := table.Find(algorithm)
 		return err != nil || !known
 	})
-	return all
+	return file.Tasks, file.Methods
+}
+
+// methods are those that can be compared on the task: it has a warm start for each.
+func (t task) methods() []Method {
+	return slices.DeleteFunc(slices.Clone(Methods), func(m Method) bool {
+		_, ok := t.Starts[m.Start]
+		return m.Start != "" && !ok
+	})
+}
+
+// usual reports whether a method is compared on the task where none is named.
+func (t task) usual(m Method) bool {
+	if len(t.Only) > 0 {
+		return slices.Contains(t.Only, m.Name)
+	}
+	return !m.Asked
 }
 
 // mostIterations is more than any method needs to sample the tokens.
 const mostIterations = 2000
 
-// evaluateEvery and snapshotEvery are in iterations.
-const (
-	evaluateEvery = 10
-	snapshotEvery = 10
-)
+// snapshotEvery is in iterations.
+const snapshotEvery = 10
 
-// Spec is the JSON of a run: the method's selection, credit, update, critic, search and schedule on the task, with
+// spec is the JSON of a run: the method's selection, credit, update, critic, search and schedule on the task, with
 // a learning rate and the task's entropy bonus, until its rollouts have sampled tokens. All runs have one warm start, or
 // their method's; the seed is that of what follows. Detectors only warn, so that no run ends or goes back before.
-func (m Method) Spec(seed uint64, rate float64, tokens int) ([]byte, error) {
-	task, err := m.preset(compared.Preset)
+func (t task) spec(m Method, seed uint64, rate float64, tokens int) ([]byte, error) {
+	task, err := m.preset(t.Preset)
 	if err != nil {
 		return nil, err
 	}
-	presets.Replace(task, compared.Task)
+	presets.Replace(task, t.Task)
 	section(task, "update")["learning_rate"] = rate
 	of, err := m.preset(m.Preset)
 	if err != nil {
@@ -118,7 +139,7 @@ func (m Method) Spec(seed uint64, rate float64, tokens int) ([]byte, error) {
 			}
 		}
 	}
-	presets.Replace(task, compared.Starts[m.Start])
+	presets.Replace(task, t.Starts[m.Start])
 	presets.Replace(task, map[string]any{
 		"description": fmt.Sprintf("reprise study --methods: %s, seed %d", m.Name, seed),
 		"seed":        seed,
@@ -126,7 +147,6 @@ func (m Method) Spec(seed uint64, rate float64, tokens int) ([]byte, error) {
 		"stop":        map[string]any{"sampled_tokens": tokens},
 		"collapse":    map[string]any{"on_detection": "warn"},
 		"snapshot":    map[string]any{"every": every},
-		"evaluation":  map[string]any{"every": evaluateEvery},
 	})
 	return json.Marshal(task)
 }

@@ -28,7 +28,7 @@ func TestSpecs(t *testing.T) {
 	var first spec.Train
 	seen := map[string]bool{}
 	for i, m := range Methods {
-		text, err := m.Spec(3, 1e-3, 1000)
+		text, err := tasks[Lakes].spec(m, 3, 1e-3, 1000)
 		require.NoError(t, err)
 		s, err := spec.Decode(text, run.Known())
 		require.NoError(t, err, m.Name)
@@ -59,6 +59,38 @@ func TestSpecs(t *testing.T) {
 		seen[string(learns)] = true
 	}
 	require.Equal(t, bytes.Count(list, []byte(`"title"`)), len(Methods), "algorithms that there are not")
+}
+
+// On a model that is trained further there is one learning rate, so none is tried, and methods that need a warm start which
+// the task lacks are unknown.
+func TestTasks(t *testing.T) {
+	methodstest.NeedsAll(t)
+	require.Equal(t, []string{Lakes, "smollm2"}, Tasks)
+	require.Equal(t, []string{"grpo", "starpo-s", "gigpo"}, Names("smollm2", false))
+	require.NotContains(t, Names("smollm2", true), "hiper")
+	o := Options{Task: "smollm2", Seeds: 2, Tokens: 300, Out: t.TempDir()}
+	runs, err := o.chosen(nil)
+	require.NoError(t, err)
+	require.Len(t, runs, 3*2)
+	var records []Record
+	for _, w := range runs {
+		s, err := spec.Decode(w.text, run.Known())
+		require.NoError(t, err)
+		require.Equal(t, "folder:.reprise/smollm2-135m", s.Policy.From)
+		require.Equal(t, 1e-5, s.Update.LearningRate)
+		r := record(w.method.Name, w.seed, 40, 0, 1)
+		r.Spec, r.Rate, r.Until, r.Tokens = w.spec, w.rate, w.tokens, []int{40, w.tokens}
+		records = append(records, r)
+	}
+	require.NoError(t, save(o.Out, records))
+	var out, progress bytes.Buffer
+	require.NoError(t, Run(t.Context(), o, &out, &progress))
+	require.Equal(t, "6 runs until 300 sampled tokens each: 6 of them done already\n", progress.String())
+	require.Contains(t, out.String(), "called\nequal.\n\n| method |")
+	for task, only := range map[string]string{"smollm2": "hiper", "sea": "grpo"} {
+		o.Task, o.Only = task, []string{only}
+		require.ErrorContains(t, Run(t.Context(), o, io.Discard, io.Discard), "is none of")
+	}
 }
 
 // A version that rolled out is evaluated before its iteration's tokens, one that an update made after.
@@ -117,7 +149,7 @@ func TestTable(t *testing.T) {
 		record("grpo-subgoals", 1, 90, 0.25, 0.5), record("grpo-subgoals", 2, 90, 0.5, 0.52),
 		record("hiper", 1, 90, 0.25, 0.9), record("hiper", 2, 90, 0.5, 0.92),
 	}
-	table := Table(records)
+	table := tasks[Lakes].table(records)
 	require.Contains(t, table, "equal. Methods with subgoals have another warm start and are compared with each other only.\n\n|")
 	for _, line := range []string{
 		"| GRPO | 0.001 | 2 | 2 | 10.0 % | 51.0 ± 12.7 % | – | – | TSR, beam | 1: 50.0, 2: 52.0 |\n", "| GiGPO | 0.001 | 2 | 2 | 10.0 % | 52.0 ± 12.7 % | 1.0 ± 0.0 | – | TSR, beam | 1: 51.0, 2: 53.0 |\n",
@@ -128,11 +160,11 @@ func TestTable(t *testing.T) {
 	}
 	require.NotRegexp(t, `\| GiGPO \| \d\.\d{3} ±`, table, "it searches nothing")
 	require.NotRegexp(t, `\| HiPER \| \d\.\d{3} ±`, table, "it searches nothing either: its thoughts are longer")
-	alone := Table(records[:1])
+	alone := tasks[Lakes].table(records[:1])
 	require.Contains(t, alone, "| GRPO | 0.001 | 1 | 2 | 10.0 % | 50.0 % | – | – | – | 1: 50.0 |")
 	require.NotContains(t, alone, "first rollout")
-	require.NotContains(t, Table(records[2:]), "first rollout", "nothing plain to compare with")
-	require.Empty(t, Table(nil))
+	require.NotContains(t, tasks[Lakes].table(records[2:]), "first rollout", "nothing plain to compare with")
+	require.Empty(t, tasks[Lakes].table(nil))
 
 	drawn, err := Plot(records)
 	require.NoError(t, err)
@@ -149,10 +181,10 @@ func TestTableComparesCommonSeeds(t *testing.T) {
 		record("grpo", 1, 40, 0, 0.5), record("grpo", 2, 40, 0, 0.51), record("grpo", 3, 40, 0, 0.9), record("grpo", 4, 40, 0, 0.1),
 		record("gigpo", 1, 40, 0, 0.8), record("gigpo", 2, 40, 0, 0.81),
 	}
-	table := Table(records)
+	table := tasks[Lakes].table(records)
 	require.Contains(t, table, "| GRPO | 0.001 | 4 | 2 | 10.0 % | 50.3 ± 52.0 % | – | – | GiGPO | 1: 50.0, 2: 51.0, 3: 90.0, 4: 10.0 |\n")
 	require.Contains(t, table, "| GiGPO | 0.001 | 2 | 2 | 10.0 % | 80.5 ± 6.4 % | 30.0 ± 0.0 | GRPO | – | 1: 80.0, 2: 81.0 |\n")
-	require.NotContains(t, Table(append(records[2:4:4], records[4:]...)), "| 80.5 ± 6.4 % | 30.0 ± 0.0 | GRPO ", "no seed that both have")
+	require.NotContains(t, tasks[Lakes].table(append(records[2:4:4], records[4:]...)), "| 80.5 ± 6.4 % | 30.0 ± 0.0 | GRPO ", "no seed that both have")
 }
 
 // Learning rates are tried first, and the better one has the other seeds.
@@ -177,16 +209,16 @@ func TestRatesAreTried(t *testing.T) {
 	}
 	some := []Record{tried(3e-4, 1, 0.9), tried(3e-4, 2, 0.1), tried(1e-3, 1, 0.3)}
 	require.Equal(t, tries, names(some...), "one of them is missing")
-	all := append(some, tried(1e-3, 2, 0.8))
-	require.Equal(t, append(tries, "gigpo-0.001-300-s1", "gigpo-0.001-300-s2", "gigpo-0.001-300-s3"), names(all...))
-	all[3] = tried(1e-3, 2, 0.7)
-	rate, ok := better(all, "gigpo", 100)
+	four := append(some, tried(1e-3, 2, 0.8))
+	require.Equal(t, append(tries, "gigpo-0.001-300-s1", "gigpo-0.001-300-s2", "gigpo-0.001-300-s3"), names(four...))
+	four[3] = tried(1e-3, 2, 0.7)
+	rate, ok := better(four, "gigpo", tasks[Lakes].Rates, 100)
 	require.True(t, ok)
 	require.Equal(t, 3e-4, rate, "the lower one of equals")
 
 	long := tried(3e-4, 1, 0.6)
 	long.Until = 300
-	table := Table(append(all, long))
+	table := tasks[Lakes].table(append(four, long))
 	require.Contains(t, table, "after 300 sampled tokens")
 	require.Contains(t, table, "| GiGPO | 0.0003 | 1 | 2 | 10.0 % | 60.0 % | – | – | – | 1: 60.0 |\n")
 	require.Contains(t, table, "tried for 100 sampled tokens on 2 seeds: the mean success at the end.\n\n| method | 0.0003 | 0.001 |\n|---|---|---|\n| GiGPO | 50.0 % | 50.0 % |\n")

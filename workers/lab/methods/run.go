@@ -1,6 +1,7 @@
 package methods
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,8 @@ type Options struct {
 	Tokens int
 	// Out is the folder of the records, the table and the plot.
 	Out string
+	// Task is what the methods are compared on, one of Tasks; empty is Lakes.
+	Task string
 	// Only restricts the methods to these names or patterns; empty is all.
 	Only []string
 	// small are fields of every spec that tests replace.
@@ -42,9 +45,12 @@ const (
 // tried is after how many sampled tokens a run ends that tries a learning rate.
 func (o Options) tried() int { return o.Tokens / triedShare }
 
+// task is that of the options. Run checks its name.
+func (o Options) task() task { return tasks[cmp.Or(o.Task, Lakes)] }
+
 // spec is the JSON of a method's run.
 func (o Options) spec(m Method, seed uint64, rate float64, tokens int) ([]byte, error) {
-	text, err := m.Spec(seed, rate, tokens)
+	text, err := o.task().spec(m, seed, rate, tokens)
 	if err != nil || o.small == nil {
 		return text, err
 	}
@@ -56,11 +62,12 @@ func (o Options) spec(m Method, seed uint64, rate float64, tokens int) ([]byte, 
 	return json.Marshal(doc)
 }
 
-// Names lists the names of the methods that are compared, or of those that are compared only where they are named.
-func Names(asked bool) []string {
+// Names lists the names of the methods that are compared on a task, or of those that are compared only where they are named.
+func Names(name string, asked bool) []string {
 	var names []string
-	for _, m := range Methods {
-		if m.Asked == asked {
+	of := tasks[name]
+	for _, m := range of.methods() {
+		if of.usual(m) != asked {
 			names = append(names, m.Name)
 		}
 	}
@@ -88,8 +95,9 @@ func (w wanted) has(r Record) bool {
 // asked are the methods that are compared.
 func (o Options) asked() ([]Method, error) {
 	var out []Method
-	for _, m := range Methods {
-		yes := len(o.Only) == 0 && !m.Asked
+	task := o.task()
+	for _, m := range task.methods() {
+		yes := len(o.Only) == 0 && task.usual(m)
 		for _, pattern := range o.Only {
 			ok, err := path.Match(pattern, m.Name)
 			if err != nil {
@@ -102,8 +110,11 @@ func (o Options) asked() ([]Method, error) {
 		}
 	}
 	if len(out) == 0 {
-		all := append(Names(false), Names(true)...)
-		return nil, fmt.Errorf("study: --only %q is none of %s", strings.Join(o.Only, ","), strings.Join(all, ", "))
+		var names []string
+		for _, m := range task.methods() {
+			names = append(names, m.Name)
+		}
+		return nil, fmt.Errorf("study: --only %q is none of %s", strings.Join(o.Only, ","), strings.Join(names, ", "))
 	}
 	return out, nil
 }
@@ -114,10 +125,14 @@ func (o Options) chosen(records []Record) ([]wanted, error) {
 	if o.Seeds < 1 || o.Tokens < triedShare {
 		return nil, fmt.Errorf("study: %d seeds and %d tokens: at least 1 and %d", o.Seeds, o.Tokens, triedShare)
 	}
+	if !slices.Contains(Tasks, cmp.Or(o.Task, Lakes)) {
+		return nil, fmt.Errorf("study: --task %q is none of %s", o.Task, strings.Join(Tasks, ", "))
+	}
 	methods, err := o.asked()
 	if err != nil {
 		return nil, err
 	}
+	rates := o.task().Rates
 	var runs []wanted
 	want := func(m Method, seed int, rate float64, tokens int) error {
 		w := wanted{method: m, seed: uint64(seed), rate: rate, tokens: tokens}
@@ -131,9 +146,9 @@ func (o Options) chosen(records []Record) ([]wanted, error) {
 		runs = append(runs, w)
 		return nil
 	}
-	for seed := 1; seed <= triedSeeds; seed++ {
+	for seed := 1; seed <= triedSeeds && len(rates) > 1; seed++ {
 		for _, m := range methods {
-			for _, rate := range compared.Rates {
+			for _, rate := range rates {
 				if err := want(m, seed, rate, o.tried()); err != nil {
 					return nil, err
 				}
@@ -142,7 +157,7 @@ func (o Options) chosen(records []Record) ([]wanted, error) {
 	}
 	for seed := 1; seed <= o.Seeds; seed++ {
 		for _, m := range methods {
-			if rate, ok := better(records, m.Name, o.tried()); ok {
+			if rate, ok := better(records, m.Name, rates, o.tried()); ok {
 				if err := want(m, seed, rate, o.Tokens); err != nil {
 					return nil, err
 				}
@@ -153,10 +168,13 @@ func (o Options) chosen(records []Record) ([]wanted, error) {
 }
 
 // better is the learning rate whose runs until so many tokens had the higher mean success at their end, the lower rate of
-// equal ones; false while some of them are not recorded.
-func better(records []Record, method string, tokens int) (best float64, ok bool) {
+// equal ones; false while some of them are not recorded. The only one of rates is the better one.
+func better(records []Record, method string, rates []float64, tokens int) (best float64, ok bool) {
+	if len(rates) == 1 {
+		return rates[0], true
+	}
 	highest := math.Inf(-1)
-	for _, rate := range compared.Rates {
+	for _, rate := range rates {
 		var last []float64
 		for _, r := range records {
 			if r.Method == method && r.Rate == rate && r.Until == tokens && r.Seed <= triedSeeds {
@@ -210,7 +228,11 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(progress, "%d runs until %d sampled tokens each, or %d to try learning rates: %d of them done already\n", len(runs), o.Tokens, o.tried(), len(runs)-len(todo))
+		tries := ""
+		if len(o.task().Rates) > 1 {
+			tries = fmt.Sprintf(", or %d to try learning rates", o.tried())
+		}
+		fmt.Fprintf(progress, "%d runs until %d sampled tokens each%s: %d of them done already\n", len(runs), o.Tokens, tries, len(runs)-len(todo))
 		if len(todo) == 0 {
 			break
 		}
@@ -218,7 +240,7 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) error {
 			return err
 		}
 	}
-	table := Table(records)
+	table := o.task().table(records)
 	plotted, err := Plot(records)
 	if err != nil {
 		return err

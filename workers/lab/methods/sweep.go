@@ -45,8 +45,9 @@ func (o Options) newSweep(fingerprint string) (sweepOf, error) {
 	s := sweepOf{settings: map[string]map[string]any{}}
 	var names []string
 	var docs []map[string]any
-	for _, m := range Methods {
-		for _, rate := range compared.Rates {
+	task := o.task()
+	for _, m := range task.methods() {
+		for _, rate := range task.Rates {
 			for _, tokens := range []int{o.tried(), o.Tokens} {
 				text, err := o.spec(m, 1, rate, tokens)
 				if err != nil {

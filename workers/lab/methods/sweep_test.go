@@ -33,7 +33,7 @@ func TestSweepIsTheStudy(t *testing.T) {
 	o := Options{Seeds: 3, Tokens: 5000}
 	var tried []Record
 	for _, m := range Methods {
-		for i, rate := range compared.Rates {
+		for i, rate := range tasks[Lakes].Rates {
 			for seed := range uint64(triedSeeds) {
 				r := record(m.Name, seed+1, 40, 0, float64(i))
 				r.Rate, r.Until = rate, o.tried()
@@ -60,16 +60,16 @@ func TestSweepIsTheStudy(t *testing.T) {
 	require.NoError(t, err)
 	added, err := json.Marshal(s.trials(parts[1]))
 	require.NoError(t, err)
-	all, err := sweep.More(d, trials, added, run.Known())
+	every, err := sweep.More(d, trials, added, run.Known())
 	require.NoError(t, err)
-	all = append(trials, all...)
-	require.Len(t, all, len(todo))
+	every = append(trials, every...)
+	require.Len(t, every, len(todo))
 	for i, w := range todo {
-		got, err := digest(all[i].Spec)
+		got, err := digest(every[i].Spec)
 		require.NoError(t, err)
-		require.Equal(t, w.spec, got, all[i].Label)
-		require.True(t, w.is(workflows.TrialLine{Row: sweep.Row{Setting: all[i].Setting, Seed: all[i].Seed}}))
-		require.False(t, w.is(workflows.TrialLine{Row: sweep.Row{Setting: all[i].Setting, Seed: all[i].Seed + 1}}))
+		require.Equal(t, w.spec, got, every[i].Label)
+		require.True(t, w.is(workflows.TrialLine{Row: sweep.Row{Setting: every[i].Setting, Seed: every[i].Seed}}))
+		require.False(t, w.is(workflows.TrialLine{Row: sweep.Row{Setting: every[i].Setting, Seed: every[i].Seed + 1}}))
 	}
 	require.Empty(t, groups(nil))
 

@@ -86,16 +86,20 @@ func (r result) beyond(other result) statistics.Estimate {
 	return statistics.Mean(gaps, confidence)
 }
 
-// Table renders records as Markdown: what each method reached, which differ, which learning rates were tried, and what a
+// table renders records as Markdown: what each method reached, which differ, which learning rates were tried, and what a
 // search of the first version gives beside the plain rollouts of the same version, seed by seed.
-func Table(records []Record) string {
+func (t task) table(records []Record) string {
 	if len(records) == 0 {
 		return ""
 	}
 	all := results(records)
 	var b strings.Builder
-	fmt.Fprintf(&b, "Success of the last version on fixed instances, without a search, after %d sampled tokens: the mean over seeds with\nits %g %% interval by Student's distribution. Methods whose intervals overlap, over the seeds that both have, are called\nequal. Methods with %s have another warm start and are compared with each other only.\n\n",
-		all[0].runs[0].Until, 100*confidence, strings.Join(slices.Sorted(maps.Keys(compared.Starts)), " or "))
+	fmt.Fprintf(&b, "Success of the last version on fixed instances, without a search, after %d sampled tokens: the mean over seeds with\nits %g %% interval by Student's distribution. Methods whose intervals overlap, over the seeds that both have, are called\nequal.",
+		all[0].runs[0].Until, 100*confidence)
+	if len(t.Starts) > 0 {
+		fmt.Fprintf(&b, " Methods with %s have another warm start and are compared with each other only.", strings.Join(slices.Sorted(maps.Keys(t.Starts)), " or "))
+	}
+	b.WriteString("\n\n")
 	b.WriteString("| method | learning rate | seeds | iterations | warm start | success | above the first, seed by seed | above | below | by seed, % |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range all {
 		var over, under []string
@@ -115,7 +119,7 @@ func Table(records []Record) string {
 		fmt.Fprintf(&b, "| %s | %g | %d | %.0f | %.1f %% | %s | %s | %s | %s | %s |\n", r.method.Title, r.runs[0].Rate, len(r.runs), iterations.Mean, 100*r.before.Mean,
 			interval(r.success, 100, 1, " %"), beyond, words(over), words(under), bySeed(r.runs))
 	}
-	writeRates(&b, records)
+	t.writeRates(&b, records)
 	searches := searchesOf(all)
 	if len(searches) == 0 {
 		return b.String()
@@ -129,22 +133,22 @@ func Table(records []Record) string {
 }
 
 // writeRates writes what each method reached with each learning rate that was tried.
-func writeRates(b *strings.Builder, records []Record) {
+func (t task) writeRates(b *strings.Builder, records []Record) {
 	least := slices.MinFunc(records, func(a, b Record) int { return a.Until - b.Until }).Until
-	if least == ended(records)[0].Until {
+	if least == ended(records)[0].Until || len(t.Rates) == 1 {
 		return
 	}
 	fmt.Fprintf(b, "\nThe learning rates that were tried for %d sampled tokens on %d seeds: the mean success at the end.\n\n| method |", least, triedSeeds)
-	for _, rate := range compared.Rates {
+	for _, rate := range t.Rates {
 		fmt.Fprintf(b, " %g |", rate)
 	}
-	b.WriteString("\n|---|" + strings.Repeat("---|", len(compared.Rates)) + "\n")
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(t.Rates)) + "\n")
 	for _, m := range Methods {
-		if _, ok := better(records, m.Name, least); !ok {
+		if _, ok := better(records, m.Name, t.Rates, least); !ok {
 			continue
 		}
 		fmt.Fprintf(b, "| %s |", m.Title)
-		for _, rate := range compared.Rates {
+		for _, rate := range t.Rates {
 			var last []float64
 			for _, r := range records {
 				if r.Method == m.Name && r.Rate == rate && r.Until == least {
