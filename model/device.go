@@ -118,9 +118,9 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 	}
 	opened.Lock()
 	defer opened.Unlock()
-	cuda, pinned := plugin.IsCUDA(path), pinnedFlags
+	cuda, pinned := plugin.IsCUDA(path), pinnedFlags+" "+cpuFlags
 	if cuda {
-		pinned += " " + cudaFlags
+		pinned = pinnedFlags + " " + cudaFlags
 	}
 	flags, err := mergeFlags(pinned, os.Getenv("XLA_FLAGS"), o.XLAFlags)
 	if err != nil {
@@ -323,6 +323,11 @@ func threadNiceness() (int, error) {
 // bits, and the processor is part of the fingerprint. On CUDA they allow only deterministic
 // kernels and switch off autotuning, which chooses kernels by measured time.
 const pinnedFlags = "--xla_cpu_max_isa=AVX2 --xla_cpu_experimental_ynn_fusion_type=-reduce --xla_gpu_deterministic_ops=true --xla_gpu_autotune_level=0"
+
+// cpuFlags are pinned besides for a CPU. Without platform_dependent_math=false YNNPACK chooses the kernel of a product by its
+// number of rows, among kernels that add in other orders: with AMX, a row's logits in bfloat16 differed between few rows and many.
+// With it, YNNPACK takes only kernels that add in one order (YNN_FLAG_CONSISTENT_ARITHMETIC).
+const cpuFlags = "--xla_cpu_enable_platform_dependent_math=false"
 
 // cudaFlags are pinned besides for CUDA. With products by Triton an update of Qwen2.5-0.5B's shape took
 // 4.8 GB more on an H100, and was 2 % faster (docs/gpu.md).

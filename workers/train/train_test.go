@@ -30,6 +30,9 @@ const (
 	allOfLedger  = "smoke,chaos,chaos-turns,starpo-ppo,bandit-demo,starpo-s/1,starpo-ppo/1,gigpo/1,turn-gae/1,online-k/2,replay/2,dapo/1"
 )
 
+// processor is that of the engine's device, as the ledger has it.
+var processor string
+
 // engine is the one device of all tests. It has the flags that runs have, since the ledger is of their
 // bits, and a process has one set of flags.
 var engine = sync.OnceValues(func() (*device.Engine, error) {
@@ -37,6 +40,7 @@ var engine = sync.OnceValues(func() (*device.Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the tests' device: %w", err)
 	}
+	processor = strings.ReplaceAll(opened.Fingerprint().Processor, " ", "-")
 	return device.NewEngine(opened)
 })
 
@@ -99,8 +103,9 @@ const ledgerFile = "testdata/ledger.txt"
 
 // The ends of presets are what they were: the state fingerprint and the manifest's digest
 // after the last iteration. A change that moves them does so on purpose, and says so in
-// CHANGELOG. Other devices compute other bits: they have lines of their own. Where the
-// ledger has none, the presets are computed and printed if -ledger names them.
+// CHANGELOG. Other devices have lines of their own, since nothing promises that they compute the same
+// bits. Where the ledger has none, smoke is computed, to say whether its state is another processor's, and
+// the presets that -ledger names.
 //
 //	go test ./workers/train -run TestLedger -v -timeout 60m -args -ledger all -rewrite
 func TestLedger(t *testing.T) {
@@ -111,8 +116,8 @@ func TestLedger(t *testing.T) {
 	b, err := os.ReadFile(ledgerFile)
 	require.NoError(t, err)
 	for line := range strings.Lines(string(b)) {
-		if f := strings.Fields(line); len(f) == 4 && !strings.HasPrefix(line, "#") {
-			lines[f[0]+" "+f[1]] = f[2] + " " + f[3]
+		if f := strings.Fields(line); len(f) == 5 && !strings.HasPrefix(line, "#") {
+			lines[f[0]+" "+f[2]] = f[3] + " " + f[4]
 		}
 	}
 	names := strings.Split(*ledger, ",")
@@ -126,7 +131,7 @@ func TestLedger(t *testing.T) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			want, ok := lines[where+" "+name]
-			if !ok && !*rewrite && *ledger == "" {
+			if !ok && !*rewrite && *ledger == "" && name != "smoke" {
 				t.Skipf("the ledger has no line for this machine (%s): to compute and print it, give -args -ledger %s", where, name)
 			}
 			text := preset(t, name)
@@ -137,16 +142,21 @@ func TestLedger(t *testing.T) {
 			head, err := store.Head(t.Context(), s, run)
 			require.NoError(t, err)
 			got := head.Manifest.StateAfter + " " + head.Ref.Digest
-			t.Logf("%s %s %s", where, name, got)
+			line := strings.Join([]string{where, processor, name, got}, " ")
+			t.Log(line)
 			switch {
 			case *rewrite && !ok:
 				f, err := os.OpenFile(ledgerFile, os.O_APPEND|os.O_WRONLY, 0o644)
 				require.NoError(t, err)
-				_, err = fmt.Fprintf(f, "%s %s %s\n", where, name, got)
+				_, err = fmt.Fprintln(f, line)
 				require.NoError(t, err)
 				require.NoError(t, f.Close())
 			case !ok:
-				t.Skipf("the ledger has no line for this device (%s): only printed", where)
+				as := "no other's"
+				if strings.Contains(string(b), " "+name+" "+head.Manifest.StateAfter+" ") {
+					as = "another's"
+				}
+				t.Skipf("the ledger has no line for this device (%s, %s), whose state is %s: only printed", where, processor, as)
 			default:
 				require.Equal(t, want, got)
 			}
