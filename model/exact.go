@@ -101,6 +101,9 @@ func (c ExactCheck) String() string {
 	if c.Exact() {
 		return fmt.Sprintf("%d tokens in rows of %v, and %d pieces of the network in few rows and many, have the same bits", c.Tokens, c.Widths, len(c.Pieces))
 	}
+	if c.Differing == 0 {
+		return fmt.Sprintf("%d tokens in rows of %v have the same bits; %s", c.Tokens, c.Widths, SayPieces(c.Pieces))
+	}
 	return fmt.Sprintf("%d of %d tokens differ: %v; %s", c.Differing, c.Tokens, c.First, SayPieces(c.Pieces))
 }
 
