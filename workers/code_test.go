@@ -21,7 +21,7 @@ import (
 const codeSpec = `{
 	"seed": 1, "iterations": 2,
 	"policy": {"from": "starter", "starter": {"layers": 1, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1, "tokenizer": 2},
-		"warm_start": {"steps": 30, "rows": 8, "learning_rate": 0.02}},
+		"warm_start": {"steps": 16, "rows": 8, "learning_rate": 0.02}},
 	"environment": {"name": "code", "options": {"levels": "1", "about": "numbers", "examples": 0, "tries": 2, "reward": "share", "seconds": 10}},
 	"rollout": {"groups": 2, "group_size": 4, "turns": 2, "max_new_tokens": 24, "think": false},
 	"selection": {"method": "all"}, "update": {"micro_batch": 4}, "snapshot": {"every": 1}, "evaluation": {"every": 2, "instances": 4}

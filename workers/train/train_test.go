@@ -26,7 +26,7 @@ var (
 )
 
 const (
-	someOfLedger = "smoke,chaos-turns,starpo-s/1,starpo-ppo/1,gigpo/1,turn-gae/1,online-k/2,replay/2,dapo/1"
+	someOfLedger = "smoke,starpo-s/1,starpo-ppo/1,online-k/2,replay/2,dapo/1"
 	allOfLedger  = "smoke,chaos,chaos-turns,starpo-ppo,bandit-demo,starpo-s/1,starpo-ppo/1,gigpo/1,turn-gae/1,online-k/2,replay/2,dapo/1"
 )
 
