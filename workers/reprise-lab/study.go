@@ -45,7 +45,7 @@ With --methods it compares methods at equal numbers of sampled tokens, those tha
 with them, on lakes of eight turns, all from one warm start: ` + strings.Join(methods.Names(methods.Lakes, false), ", ") + `;
 and where --only names them ` + strings.Join(methods.Names(methods.Lakes, true), ", ") + `.
 With --task smollm2 it is SmolLM2-135M-Instruct on the lakes of smol-frozenlake, by ` + strings.Join(methods.Names("smollm2", false), ", ") + ` with one
-learning rate: some 15 minutes a run on two cores with --tokens 30000.
+learning rate: some 40 minutes a run on two cores with --tokens 13000.
 Each is tried with two learning rates for a third of --tokens on two seeds, and then trained with the
 better one for --tokens on --seeds. The runs are the trials of one Sweep on a dev stack in FOLDER/dev,
 where an interrupted study continues. Records, a table with t intervals and a plot are written to
@@ -56,7 +56,7 @@ where an interrupted study continues. Records, a table with t intervals and a pl
   reprise-lab study --planted --planted-rate 0.01 --planted-supervised demonstrations
   reprise-lab study --mechanism
   reprise-lab study --methods --only grpo,gigpo
-  reprise-lab study --methods --task smollm2 --tokens 30000 --seeds 3 --session-heartbeat 20s`,
+  reprise-lab study --methods --task smollm2 --tokens 13000 --seeds 3 --session-heartbeat 20s`,
 		Args: command.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if mechanisms {

@@ -19,7 +19,7 @@ import (
 
 // Method is a method that is compared.
 type Method struct {
-	// Name is its name in records, Preset where its selection, credit, update, critic and search are from.
+	// Name is its name in records, Preset where its selection, credit, update, critic, teacher and search are from.
 	Name, Preset string
 	// Title is its name in plots.
 	Title string
@@ -95,7 +95,7 @@ const mostIterations = 2000
 // snapshotEvery is in iterations.
 const snapshotEvery = 10
 
-// spec is the JSON of a run: the method's selection, credit, update, critic, search and schedule on the task, with
+// spec is the JSON of a run: the method's selection, credit, update, critic, teacher, search and schedule on the task, with
 // a learning rate and the task's entropy bonus, until its rollouts have sampled tokens. All runs have one warm start, or
 // their method's; the seed is that of what follows. Detectors only warn, so that no run ends or goes back before.
 func (t task) spec(m Method, seed uint64, rate float64, tokens int) ([]byte, error) {
@@ -126,7 +126,7 @@ func (t task) spec(m Method, seed uint64, rate float64, tokens int) ([]byte, err
 			}
 		}
 	}
-	for _, name := range []string{"selection", "credit", "critic"} {
+	for _, name := range []string{"selection", "credit", "critic", "teacher"} {
 		delete(task, name)
 		if value, ok := of[name]; ok {
 			task[name] = value
