@@ -1,11 +1,13 @@
 package validate
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -137,7 +139,7 @@ func TestCardWithAJudge(t *testing.T) {
 // A policy that is its own teacher needs no more weights, and room for what it is shown: where its tokenizer is at hand, a message that
 // has none is a problem.
 func TestAPolicyThatTeachesItself(t *testing.T) {
-	methodstest.Needs(t, "distill")
+	methodstest.Needs(t, "distill", "sdar")
 	own := func(policy string, tokens int) []byte {
 		return fmt.Appendf(nil, `{%s, "policy": {"from": %q, "warm_start": {"steps": 0}}, "rollout": {"turns": 1%s}, "credit": {"algorithm": "distill"},
 			"teacher": {"from": "self", "context": "success", "context_tokens": %d}}`, bandit, policy, map[bool]string{false: `, "protocol": "reprise"`}[policy == "starter"], tokens)
@@ -146,6 +148,12 @@ func TestAPolicyThatTeachesItself(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, v.Sound(), "%v", v)
 	require.NotContains(t, v.numbers, "device: teacher")
+	const unlearns = "Warning: a starter has never read what teacher.from"
+	require.Contains(t, strings.Join(v.Notes, "\n"), unlearns)
+	gated, err := CheckTrain(bytes.Replace(own("starter", 64), []byte(`"distill"`), []byte(`"sdar"`), 1), Machine{}, nil)
+	require.NoError(t, err)
+	require.True(t, gated.Sound(), "%v", gated)
+	require.NotContains(t, strings.Join(gated.Notes, "\n"), unlearns)
 	v, err = CheckTrain(own("starter", 8), Machine{}, nil)
 	require.NoError(t, err)
 	require.Len(t, v.Problems, 1)
