@@ -118,11 +118,11 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 	}
 	opened.Lock()
 	defer opened.Unlock()
-	cuda, pinned := plugin.IsCUDA(path), pinnedFlags+" "+cpuFlags
+	cuda, own := plugin.IsCUDA(path), cpuFlags
 	if cuda {
-		pinned = pinnedFlags + " " + cudaFlags
+		own = cudaFlags
 	}
-	flags, err := mergeFlags(pinned, os.Getenv("XLA_FLAGS"), o.XLAFlags)
+	flags, err := mergeFlags(pinnedFlags, own, os.Getenv("XLA_FLAGS"), o.XLAFlags)
 	if err != nil {
 		return nil, fmt.Errorf("open device: %w", err)
 	}

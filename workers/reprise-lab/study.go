@@ -44,12 +44,14 @@ That takes a second, and no device.
 With --methods it compares methods at equal numbers of sampled tokens, those that a search drops
 with them, on lakes of eight turns, all from one warm start: ` + strings.Join(methods.Names(methods.Lakes, false), ", ") + `;
 and where --only names them ` + strings.Join(methods.Names(methods.Lakes, true), ", ") + `.
-With --task smollm2 it is SmolLM2-135M-Instruct on the lakes of smol-frozenlake, by ` + strings.Join(methods.Names("smollm2", false), ", ") + ` with one
-learning rate: some 40 minutes a run on two cores with --tokens 13000.
 Each is tried with two learning rates for a third of --tokens on two seeds, and then trained with the
 better one for --tokens on --seeds. The runs are the trials of one Sweep on a dev stack in FOLDER/dev,
 where an interrupted study continues. Records, a table with t intervals and a plot are written to
---out; a run with a record is not made again.`,
+--out; a run with a record is not made again.
+
+With --methods --task smollm2 it compares ` + strings.Join(methods.Names("smollm2", false), ", ") + ` on SmolLM2-135M-Instruct (make pretrained)
+and the lakes of smol-frozenlake. There is one learning rate, so none is tried. With --tokens 13000 a run
+takes 40 minutes on two cores, as its first iterations let one expect.`,
 		Example: `  reprise-lab study
   reprise-lab study --seeds 3 --only 'starpo-s-*'
   reprise-lab study --planted --seeds 3

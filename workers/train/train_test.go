@@ -30,7 +30,7 @@ const (
 	allOfLedger  = "smoke,chaos,chaos-turns,starpo-ppo,bandit-demo,starpo-s/1,starpo-ppo/1,gigpo/1,turn-gae/1,online-k/2,replay/2,dapo/1"
 )
 
-// processor is that of the engine's device, as the ledger has it.
+// processor is the vendor, family and model of the processor that the engine computes on.
 var processor string
 
 // engine is the one device of all tests. It has the flags that runs have, since the ledger is of their

@@ -148,7 +148,7 @@ func TestAPolicyThatTeachesItself(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, v.Sound(), "%v", v)
 	require.NotContains(t, v.numbers, "device: teacher")
-	const unlearns = "Warning: a starter has never read what teacher.from"
+	const unlearns = "Warning: a starter has never read a message such as the one that teacher.from"
 	require.Contains(t, strings.Join(v.Notes, "\n"), unlearns)
 	gated, err := CheckTrain(bytes.Replace(own("starter", 64), []byte(`"distill"`), []byte(`"sdar"`), 1), Machine{}, nil)
 	require.NoError(t, err)

@@ -128,8 +128,9 @@ func CheckTrain(b []byte, machine Machine, describe Describe) (Train, error) {
 			"It was not trained for more: lower rollout.turns, rollout.max_new_tokens or rollout.prompt_tokens.", derived.Sequence, most))
 	}
 	if t.Teacher.Self() && t.Policy.From == spec.FromStarter && t.Credit.Algorithm == "distill" {
-		notes = append(notes, `Warning: a starter has never read what teacher.from "self" shows it, so what it finds likely then says nothing:
-it unlearned its task (docs/results/methods.md). Take a model that follows instructions, or credit.algorithm sdar.`)
+		notes = append(notes, `Warning: a starter has never read a message such as the one that teacher.from "self" puts before its rows,
+and learns nothing good from it: one unlearned its task (docs/results/methods.md). Take a model that follows
+instructions, or credit.algorithm sdar.`)
 	}
 	if t.WarmStartByDefault(b) {
 		notes = append(notes, warmStartNote(t.Policy.WarmStart))

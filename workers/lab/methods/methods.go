@@ -99,26 +99,26 @@ const snapshotEvery = 10
 // a learning rate and the task's entropy bonus, until its rollouts have sampled tokens. All runs have one warm start, or
 // their method's; the seed is that of what follows. Detectors only warn, so that no run ends or goes back before.
 func (t task) spec(m Method, seed uint64, rate float64, tokens int) ([]byte, error) {
-	task, err := m.preset(t.Preset)
+	doc, err := m.preset(t.Preset)
 	if err != nil {
 		return nil, err
 	}
-	presets.Replace(task, t.Task)
-	section(task, "update")["learning_rate"] = rate
+	presets.Replace(doc, t.Task)
+	section(doc, "update")["learning_rate"] = rate
 	of, err := m.preset(m.Preset)
 	if err != nil {
 		return nil, err
 	}
 	update := map[string]any{}
 	maps.Copy(update, section(of, "update"))
-	maps.Copy(update, section(task, "update"))
-	task["update"] = update
+	maps.Copy(update, section(doc, "update"))
+	doc["update"] = update
 	every := any(snapshotEvery)
 	if stage, ok := update["reference_every"]; ok {
 		every = stage // its first version is the reference, and so a snapshot
 	}
 	if rules, ok := of["schedule"]; ok {
-		task["schedule"] = rules
+		doc["schedule"] = rules
 		for _, rule := range rules.([]any) {
 			rule := rule.(map[string]any)
 			if rule["field"] == "update.learning_rate" { // the task's, as soon as the policy learns
@@ -127,20 +127,20 @@ func (t task) spec(m Method, seed uint64, rate float64, tokens int) ([]byte, err
 		}
 	}
 	for _, name := range []string{"selection", "credit", "critic", "teacher"} {
-		delete(task, name)
+		delete(doc, name)
 		if value, ok := of[name]; ok {
-			task[name] = value
+			doc[name] = value
 		}
 	}
 	if search := section(of, "rollout"); search["search"] != nil {
 		for name, value := range search {
-			if _, ok := section(task, "rollout")[name]; !ok { // the task says how long replies and episodes are
-				section(task, "rollout")[name] = value
+			if _, ok := section(doc, "rollout")[name]; !ok { // the task says how long replies and episodes are
+				section(doc, "rollout")[name] = value
 			}
 		}
 	}
-	presets.Replace(task, t.Starts[m.Start])
-	presets.Replace(task, map[string]any{
+	presets.Replace(doc, t.Starts[m.Start])
+	presets.Replace(doc, map[string]any{
 		"description": fmt.Sprintf("reprise study --methods: %s, seed %d", m.Name, seed),
 		"seed":        seed,
 		"iterations":  mostIterations,
@@ -148,7 +148,7 @@ func (t task) spec(m Method, seed uint64, rate float64, tokens int) ([]byte, err
 		"collapse":    map[string]any{"on_detection": "warn"},
 		"snapshot":    map[string]any{"every": every},
 	})
-	return json.Marshal(task)
+	return json.Marshal(doc)
 }
 
 // preset is a preset's document.

@@ -45,7 +45,7 @@ const (
 // tried is after how many sampled tokens a run ends that tries a learning rate.
 func (o Options) tried() int { return o.Tokens / triedShare }
 
-// task is that of the options. Run checks its name.
+// task is what the methods are compared on. A name that there is not gives no methods; chosen refuses it.
 func (o Options) task() task { return tasks[cmp.Or(o.Task, Lakes)] }
 
 // spec is the JSON of a method's run.
@@ -125,7 +125,7 @@ func (o Options) chosen(records []Record) ([]wanted, error) {
 	if o.Seeds < 1 || o.Tokens < triedShare {
 		return nil, fmt.Errorf("study: %d seeds and %d tokens: at least 1 and %d", o.Seeds, o.Tokens, triedShare)
 	}
-	if !slices.Contains(Tasks, cmp.Or(o.Task, Lakes)) {
+	if _, ok := tasks[cmp.Or(o.Task, Lakes)]; !ok {
 		return nil, fmt.Errorf("study: --task %q is none of %s", o.Task, strings.Join(Tasks, ", "))
 	}
 	methods, err := o.asked()

@@ -135,7 +135,7 @@ func (t task) table(records []Record) string {
 // writeRates writes what each method reached with each learning rate that was tried.
 func (t task) writeRates(b *strings.Builder, records []Record) {
 	least := slices.MinFunc(records, func(a, b Record) int { return a.Until - b.Until }).Until
-	if least == ended(records)[0].Until || len(t.Rates) == 1 {
+	if least == ended(records)[0].Until {
 		return
 	}
 	fmt.Fprintf(b, "\nThe learning rates that were tried for %d sampled tokens on %d seeds: the mean success at the end.\n\n| method |", least, triedSeeds)
